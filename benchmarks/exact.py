@@ -7,6 +7,7 @@ The results are first compared with those of Python sets.
 
 from __future__ import annotations
 
+import random
 import time
 from typing import Any
 
@@ -24,6 +25,7 @@ SHINGLES = (
     lsh.Shingles(5, "word"),
 )
 COUNTS = (250, 500, 1000, 2000)  # texts of a matrix of all pairs
+LONG = (10, 20, 40, 80, 100, 200)  # megabytes of each of two texts
 SIDE = 30  # texts of a matrix, which compares each text with each
 MATRICES = 8  # used in rotation, so that the branch predictor cannot learn one
 
@@ -120,11 +122,30 @@ def matrices() -> list[dict[str, Any]]:
     return found
 
 
+def long_texts() -> list[dict[str, Any]]:
+    """Measure `lsh.jaccard` of two texts of random hexadecimal digits, by their size."""
+    found = []
+    for megabytes in LONG:
+        a, b = (random.Random(seed).randbytes(megabytes * 500_000).hex() for seed in (1, 2))
+        started = time.process_time()
+        lsh.jaccard(a, b)
+        found.append({"megabytes": megabytes, "seconds": time.process_time() - started})
+        print(f"two texts of {megabytes} MB: {found[-1]['seconds']:.2f} s", flush=True)
+    return found
+
+
 def main() -> None:
     corpus = harness.news()
     about = "exact Jaccard similarity, pairs a second by size of text and shingles; single thread, CPU time"
     harness.write(
-        "exact", {"about": about, "data": corpus.describe(), "pairs": measured(corpus), "matrices": matrices()}
+        "exact",
+        {
+            "about": about,
+            "data": corpus.describe(),
+            "pairs": measured(corpus),
+            "matrices": matrices(),
+            "long": long_texts(),
+        },
     )
 
 

@@ -95,7 +95,7 @@ else:
         raise AttributeError(f"module 'lsh' has no attribute {name!r}")
 
     def __dir__():
-        return sorted({*globals(), *_LOADED_WHEN_USED, *_CLASSES_WHEN_USED})
+        return sorted({*globals(), *_LOADED_WHEN_USED, *_CLASSES_WHEN_USED} - {"TYPE_CHECKING"})
 
 
 _start.restore()

@@ -22,7 +22,7 @@ from lsh._batch import Batch, num_bytes
 from lsh._comparing import Similarity, content_keys, same_texts
 from lsh._deciding import write_links
 from lsh._linking import Links, Order, positions_of
-from lsh._sets import MAX_CACHED
+from lsh._sets import MAX_CACHED, MAX_SPLIT
 from lsh._spill import Array, Column, Spill, size_argument
 from lsh._texts import TextSource, each_piece, is_selection
 from lsh.bands import Bands
@@ -45,6 +45,7 @@ ORDER_BYTES = 8  # per document, if the documents are in another order than by p
 LEAST_BYTES = 24  # per document, the smallest bound: state, tables of keys, and documents that share a bucket
 LEAST_ORDERED_BYTES = 36  # per document, the smallest bound if they are in another order
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
+SPLIT_UNDER_BOUND = 1 << 19  # shingles of a long text, 16 bytes each, for each of the two that a thread compares
 MAX_READ = 1 << 25  # bytes of streamed texts that are read ahead under a bound
 MAX_SHARE = 1 << 10  # texts in a share of work for a thread
 SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
@@ -78,6 +79,10 @@ class Collection:
         self._again: Callable[[], Texts | Pieces] | None = None
         self._held: list[Piece] = []
         self.size: int | None = None  # known from the start, or after the first reading
+        if isinstance(collection, type):
+            raise TypeError(
+                f"{name} must be a collection of texts, got the class {collection.__name__}; pass an object"
+            )
         self._called = f"{name}()" if callable(collection) else name
         if callable(collection):
             self._again = collection
@@ -591,5 +596,6 @@ class Corpus:
         rows = np.arange(len(sketches), dtype=np.int32)
         if least_equal is None:
             return partial(Similarity, sketches, rows, None, None, 0)
-        sets = shingle_sets(self.hasher.shingles, batch, self._at_most(MAX_CACHED))
+        split = MAX_SPLIT if self.spill.bound is None else SPLIT_UNDER_BOUND
+        sets = shingle_sets(self.hasher.shingles, batch, self._at_most(MAX_CACHED), split)
         return lambda: Similarity(sketches, rows, sets.sharing(), texts, least_equal)

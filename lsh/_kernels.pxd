@@ -185,6 +185,14 @@ cdef extern from "kernels/kernels.h" nogil:
                                   const uint8_t *text, size_t length, size_t least) noexcept nogil
         size_t (*set_most_spans)(const lsh_set_table *table, const lsh_set_secret *secret, const uint8_t *text,
                                  const lsh_span *spans, size_t count) noexcept nogil
+        int (*set_split_keys)(const lsh_set_secret *secret, size_t width, const uint8_t *text, size_t length,
+                              uint32_t part_bits, uint64_t first, uint64_t parts, size_t *at,
+                              uint64_t *tokens) noexcept nogil
+        void (*set_split_spans)(const lsh_set_secret *secret, const uint8_t *text, const lsh_span *spans, size_t count,
+                                uint32_t part_bits, uint64_t first, uint64_t parts, size_t *at,
+                                lsh_span *out) noexcept nogil
+        void (*set_add_tokens)(lsh_set *set, const lsh_set_table *table, const uint64_t *tokens,
+                               size_t count) noexcept nogil
         void (*set_mark)(const lsh_set *set, uint64_t *bits, size_t words) noexcept nogil
         size_t (*count_common)(const uint64_t *a, const uint64_t *b, size_t words) noexcept nogil
 

@@ -26,6 +26,15 @@ cdef struct Workspace:
     lsh_document document            # text `prepared`, as it is shingled
     Py_ssize_t prepared              # -1 for none
     Py_ssize_t whole                 # the text all of whose set is here, -1 for none
+    Py_ssize_t split                 # the text whose shingles are counted by parts, -1 for none
+    uint32_t split_bits              # there are 2**split_bits parts
+    uint32_t split_zero              # as `zero` of a set
+    uint64_t split_first, split_stop  # the parts whose shingles are here
+    size_t *split_counts             # by part: the shingles, with repeats
+    size_t *split_ends               # of those that are here: where each part ends
+    uint64_t *split_tokens           # the shingles part by part: tokens, or else spans
+    lsh_span *split_spans
+    size_t split_capacity[2]         # places allocated for tokens and for spans
 
 
 cdef struct Cached:
@@ -118,6 +127,7 @@ cdef class ShingleSets:
     cdef size_t n
     cdef int flags                   # of enum lsh_normalisation
     cdef size_t max_shingles
+    cdef size_t max_split
     cdef lsh_set_secret secret
     cdef SetCache cache
     cdef Text *texts                 # of the cache

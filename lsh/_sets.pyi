@@ -7,6 +7,7 @@ import numpy as np
 from lsh._batch import Batch
 
 MAX_CACHED: int
+MAX_SPLIT: int
 
 @final
 class SetCache:
@@ -23,6 +24,7 @@ class ShingleSets:
         *,
         max_cached: int = ...,
         max_shingles: int = ...,
+        max_split: int = ...,
         secret: bytes | None = None,
         like: ShingleSets | None = None,
     ) -> ShingleSets: ...

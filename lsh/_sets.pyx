@@ -44,6 +44,8 @@ cdef enum:
     SMALL_SET = 65536  # initial capacity of the set of a long text, in shingles
     PIECE = 4194304  # bytes of a text that are read at once
     CHECKED = 33554432  # bytes of texts that are read between two checks for signals: a tenth of a second at most
+    PART = 32768  # shingles of a part of a long text, whose table should stay in the second-level cache
+    MIN_SPLIT = 1024
     MAX_SHINGLES = 1048576  # of a set in memory: 24 MB, as one with spans has half as many
     CACHE_UNIT = 16  # bytes
     REMOVED_AT_ONCE = 8  # this part of a cache, or more where an entry needs it
@@ -54,6 +56,7 @@ cdef enum:
     INDEX_TEXT = 64  # and so many bytes of text for each, more than words take
 
 MAX_CACHED = 1 << 25  # bytes of the caches
+MAX_SPLIT = 1 << 27  # shingles, with repeats, of a long text that are divided at once: 1 GB, or 2 GB as spans
 
 cdef size_t ABSENT = <size_t> -1
 
@@ -81,6 +84,10 @@ cdef int _free_workspace(Workspace *work) except -1:
     free(work.spans)
     free(work.entries)
     free(work.bits)
+    free(work.split_counts)
+    free(work.split_ends)
+    free(work.split_tokens)
+    free(work.split_spans)
     return 0
 
 
@@ -173,25 +180,123 @@ cdef bint _fill(ShingleSets sets, Workspace *work, uint32_t part_bits, uint64_t 
     cdef bint spans = document.unit != c.LSH_BYTE or document.n > c.LSH_SET_KEY
     cdef size_t shingles = document.length  # at most
     work.whole = -1
+    if part_bits:
+        return _fill_part(sets, work, spans, part_bits, part)
     if document.unit == c.LSH_BYTE and document.n <= document.length:
         shingles = document.length - document.n + 1
     elif document.unit == c.LSH_WORD:
         shingles = document.length // 2 + 1
-    shingles = min(shingles, <size_t> SMALL_SET if part_bits == 0 else _most(sets, spans))
-    _reserve_set(work, max(shingles, <size_t> c.LSH_SET_ROOM), spans, part_bits)
-    work.set.text = document.text
-    work.set.count = work.set.zero = 0
-    work.set.width = 0 if spans else min(document.n, document.length)
+    _empty(work, max(min(shingles, <size_t> SMALL_SET), <size_t> c.LSH_SET_ROOM), spans, 0)
     if document.length == 0:
         return True
-    return _fill_spans(sets, work, part) if spans else _fill_keys(sets, work, part)
+    return _fill_spans(sets, work) if spans else _fill_keys(sets, work)
 
 
-cdef bint _fill_keys(ShingleSets sets, Workspace *work, uint64_t part) except -1 nogil:
+cdef int _empty(Workspace *work, size_t shingles, bint spans, uint32_t part_bits) except -1 nogil:
+    """Make an empty set of the text that is open."""
+    _reserve_set(work, shingles, spans, part_bits)
+    work.set.text = work.document.text
+    work.set.count = work.set.zero = 0
+    work.set.width = 0 if spans else min(work.document.n, work.document.length)
+    return 0
+
+
+cdef bint _fill_part(ShingleSets sets, Workspace *work, bint spans, uint32_t part_bits, uint64_t part) except -1 nogil:
+    """Make the set of one part of the text that is open from its shingles, which are here part by part."""
+    cdef size_t at, end, count
+    if (work.split != work.prepared or work.split_bits != part_bits
+            or not work.split_first <= part < work.split_stop):
+        _split(sets, work, spans, part_bits, part)
+    end = work.split_ends[part - work.split_first]
+    at = end - work.split_counts[part]
+    _empty(work, max(min(end - at, _most(sets, spans)), <size_t> c.LSH_SET_ROOM), spans, part_bits)
+    if part == 0:
+        work.set.zero = work.split_zero
+    while at < end:
+        count = min(end - at, <size_t> TILE)
+        while work.set.capacity - work.set.count < count:
+            if not _enlarge(sets, work):
+                return False
+        if spans:
+            _kernels.set_add_spans(&work.set, &work.table, &sets.secret, part, work.split_spans + at, count)
+        else:
+            _kernels.set_add_tokens(&work.set, &work.table, work.split_tokens + at, count)
+        _worked(sets, count * SPAN_WORK)
+        at += count
+    return True
+
+
+cdef int _split(ShingleSets sets, Workspace *work, bint spans, uint32_t part_bits, uint64_t part) except -1 nogil:
+    """Divide the shingles of the text that is open by parts of the hash space: of `part`, and of the next ones.
+
+    They are counted first, so that each part has its place, as in a radix sort.
+    """
+    cdef uint64_t parts = <uint64_t> 1 << part_bits, stop
+    cdef size_t total = 0
+    if work.split != work.prepared or work.split_bits != part_bits:
+        work.split = -1
+        work.split_counts = <size_t *> resize(work.split_counts, parts, sizeof(size_t))
+        work.split_ends = <size_t *> resize(work.split_ends, parts, sizeof(size_t))
+        memset(work.split_counts, 0, parts * sizeof(size_t))
+        work.split_zero = 0
+        _pass(sets, work, spans, part_bits, 0, parts, work.split_counts, False)
+        work.split, work.split_bits = work.prepared, part_bits
+    work.split_first = work.split_stop = stop = part
+    while stop < parts and (stop == part or total + work.split_counts[stop] <= sets.max_split):
+        work.split_ends[stop - part] = total
+        total += work.split_counts[stop]
+        stop += 1
+    if total > work.split_capacity[spans]:
+        if spans:
+            free(work.split_spans)
+            work.split_spans = NULL
+            work.split_capacity[True] = 0
+            work.split_spans = <c.lsh_span *> resize(NULL, total, sizeof(c.lsh_span))
+        else:
+            free(work.split_tokens)
+            work.split_tokens = NULL
+            work.split_capacity[False] = 0
+            work.split_tokens = <uint64_t *> resize(NULL, total, sizeof(uint64_t))
+        work.split_capacity[spans] = total
+    if total:
+        _pass(sets, work, spans, part_bits, part, stop - part, work.split_ends, True)
+    work.split_stop = stop
+    return 0
+
+
+cdef int _pass(ShingleSets sets, Workspace *work, bint spans, uint32_t part_bits, uint64_t first, uint64_t parts,
+               size_t *at, bint store) except -1 nogil:
+    """Count the shingles of the text that is open in each of some parts, and store them, if they are to be."""
+    cdef c.lsh_document *document = &work.document
+    cdef c.lsh_shingler walk
+    cdef c.lsh_span tile[TILE]
+    cdef size_t count, place = 0, width = min(document.n, document.length), shingles = document.length - width + 1
+    if not spans:
+        while place < shingles:
+            count = min(shingles - place, <size_t> PIECE)
+            if _kernels.set_split_keys(&sets.secret, width, document.text + place, count + width - 1, part_bits, first,
+                                       parts, at, work.split_tokens if store else NULL):
+                work.split_zero = <uint32_t> 1 << width
+            place += count
+            _worked(sets, count)
+        return 0
+    begin_shingles(&walk, document)
+    work.places = 0
+    while True:
+        count = next_shingles(&walk, tile, TILE)
+        if count == 0:
+            return 0
+        work.places += count
+        _kernels.set_split_spans(&sets.secret, document.text, tile, count, part_bits, first, parts, at,
+                                 work.split_spans if store else NULL)
+        _worked(sets, count * (tile[0].length + SPAN_WORK))
+
+
+cdef bint _fill_keys(ShingleSets sets, Workspace *work) except -1 nogil:
     cdef size_t at = 0, end, read, shingles = work.document.length - work.set.width + 1
     while True:
         end = min(shingles, at + PIECE)
-        read = _kernels.set_add_keys(&work.set, &work.table, &sets.secret, part, end + work.set.width - 1, at)
+        read = _kernels.set_add_keys(&work.set, &work.table, &sets.secret, 0, end + work.set.width - 1, at)
         _worked(sets, read - at)
         at = read
         if at == shingles:
@@ -200,7 +305,7 @@ cdef bint _fill_keys(ShingleSets sets, Workspace *work, uint64_t part) except -1
             return False
 
 
-cdef bint _fill_spans(ShingleSets sets, Workspace *work, uint64_t part) except -1 nogil:
+cdef bint _fill_spans(ShingleSets sets, Workspace *work) except -1 nogil:
     cdef c.lsh_shingler walk
     cdef c.lsh_span spans[TILE]
     cdef size_t count
@@ -214,7 +319,7 @@ cdef bint _fill_spans(ShingleSets sets, Workspace *work, uint64_t part) except -
         while work.set.capacity - work.set.count < count:
             if not _enlarge(sets, work):
                 return False
-        _kernels.set_add_spans(&work.set, &work.table, &sets.secret, part, spans, count)
+        _kernels.set_add_spans(&work.set, &work.table, &sets.secret, 0, spans, count)
         _worked(sets, count * (spans[0].length + SPAN_WORK))
 
 
@@ -262,6 +367,8 @@ cdef int _make(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
         else:
             break
         part_bits += 1
+        while work.document.length >> part_bits > PART:
+            part_bits += 1
     c.lsh_store_size(&text.size, size)
     c.lsh_store_size(&text.places, work.places)
     c.lsh_store_32(&text.part_bits, part_bits)
@@ -544,9 +651,7 @@ cdef size_t _count_by_parts(ShingleSets sets, Py_ssize_t i, Py_ssize_t j, size_t
             _open(sets, &sets.chosen_work, i)
             _fill(sets, &sets.chosen_work, part_bits, part)
             left -= _size(&sets.chosen_work.set)
-        if _is_whole(sets, j):
-            other = _whole(sets, j)
-        elif i == j:
+        if i == j:
             other = &sets.chosen_work.set
         else:
             _open(sets, &sets.other_work, j)
@@ -806,8 +911,11 @@ cdef class ShingleSets:
         Bytes of the caches: a quarter for sets, the rest for bitmaps.
     max_shingles : int, optional
         Distinct shingles of a text that are in memory at once, a power of two from 1,024 on; half of that for those
-        that are no words of up to eight bytes. A text of more is compared part by part of the hash space, with a pass
-        over it for each part.
+        that are no words of up to eight bytes. A text of more is divided into parts of the hash space, which are
+        compared one by one: the time grows with the length of the text.
+    max_split : int, optional
+        Shingles, with repeats, of a text that are divided at once, 8 or 16 bytes each. A text of more is read again
+        for the next ones.
     secret : bytes, optional
         Replaces the secret of the process, so that tests can make hashes collide: 128 bytes, see `lsh_set_secret`.
     like : ShingleSets, optional
@@ -822,18 +930,23 @@ cdef class ShingleSets:
     """
 
     def __cinit__(self, Batch batch not None, int unit, size_t n, int flags=0, *, size_t max_cached=MAX_CACHED,
-                  size_t max_shingles=MAX_SHINGLES, bytes secret=None, ShingleSets like=None):
+                  size_t max_shingles=MAX_SHINGLES, size_t max_split=MAX_SPLIT, bytes secret=None,
+                  ShingleSets like=None):
         if not 1 <= n <= <size_t> -1 // 2 or unit not in (c.LSH_BYTE, c.LSH_CHAR, c.LSH_WORD):
             raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
         if not 4 * TILE <= max_shingles <= MAX_SHINGLES:
             raise ValueError(f"max_shingles must be {4 * TILE} to {MAX_SHINGLES}, got {max_shingles}")
+        if max_split < MIN_SPLIT:
+            raise ValueError(f"max_split must be {MIN_SPLIT} or more, got {max_split}")
         if unit == c.LSH_WORD:
             need_word_table()
+        self.max_split = max_split
         self.lock = threading.Lock()
         self.batch, self.unit, self.n, self.flags, self.max_shingles = batch, <c.lsh_unit> unit, n, flags, max_shingles
         self.secret = _secret if secret is None else _draw_secret(secret)
         self.chosen = self.chosen_work.prepared = self.other_work.prepared = -1
         self.chosen_work.whole = self.other_work.whole = -1
+        self.chosen_work.split = self.other_work.split = -1
         if like is not None and not self._is_like(like):
             raise ValueError("like must have the same parameters")
         self.cache = SetCache(batch, max_cached) if like is None else like.cache
@@ -851,8 +964,8 @@ cdef class ShingleSets:
     def sharing(self):
         """Return an object for another thread: with the same parameters, over the same cache."""
         secret = PyBytes_FromStringAndSize(<const char *> &self.secret, sizeof(self.secret))
-        return ShingleSets(self.batch, self.unit, self.n, self.flags, max_shingles=self.max_shingles, secret=secret,
-                           like=self)
+        return ShingleSets(self.batch, self.unit, self.n, self.flags, max_shingles=self.max_shingles,
+                           max_split=self.max_split, secret=secret, like=self)
 
     cdef int begin(self) except -1:
         """Acquire this object for some comparisons."""

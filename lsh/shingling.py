@@ -21,7 +21,7 @@ from lsh import _checks, _texts
 from lsh._batch import Batch
 from lsh._minhash import NORMALISATIONS, UNIT_CODES, end_if_stopped
 from lsh._minhash import shingles as _shingles
-from lsh._sets import MAX_CACHED, ShingleSets
+from lsh._sets import MAX_CACHED, MAX_SPLIT, ShingleSets
 from lsh.typing import Missing, NormalForm, Text, Texts, Unit
 
 __all__ = ["Shingles", "jaccard", "jaccard_matrix"]
@@ -259,13 +259,17 @@ def ascii_flags(shingles: Shingles) -> int:
     return sum(flag for name, flag in NORMALISATIONS.items() if getattr(shingles, name))
 
 
-def shingle_sets(shingles: Shingles, texts: list[Text] | Batch, max_cached: int = MAX_CACHED) -> ShingleSets:
+def shingle_sets(
+    shingles: Shingles, texts: list[Text] | Batch, max_cached: int = MAX_CACHED, max_split: int = MAX_SPLIT
+) -> ShingleSets:
     """Return the exact shingle sets of texts, or of a batch that has not been normalised.
 
-    They are for one thread; `sharing` makes those of others. `max_cached` is the bytes of their cache.
+    They are for one thread; `sharing` makes those of others. `max_cached` is the bytes of their cache, `max_split` the
+    shingles of a long text that are in memory at once.
     """
     batch = Batch(texts, transform=normalizer(shingles))
-    return ShingleSets(batch, UNIT_CODES[shingles.unit], shingles.n, ascii_flags(shingles), max_cached=max_cached)
+    unit, flags = UNIT_CODES[shingles.unit], ascii_flags(shingles)
+    return ShingleSets(batch, unit, shingles.n, flags, max_cached=max_cached, max_split=max_split)
 
 
 def checked_shingles(shingles: object) -> Shingles:

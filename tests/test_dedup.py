@@ -1603,3 +1603,12 @@ def test_old_texts_that_are_compared_with_old_texts_only_are_not_read_again(monk
         in_memory = deduplicate(texts, 0.9, against=old, bands=bands)
         assert numpy.array_equal(result.removed, in_memory.removed)
         assert result.summary()["compared"] == in_memory.summary()["compared"]
+
+
+def test_a_class_is_no_collection():
+    for find in (deduplicate, lsh.find_pairs):
+        with pytest.raises(
+            TypeError, match=r"^texts must be a collection of texts, got the class list; pass an object$"
+        ):
+            find(list)
+    assert "TYPE_CHECKING" not in dir(lsh)

@@ -246,6 +246,60 @@ static void LSH_SYMBOL(lsh_set_add_spans)(lsh_set *set, const lsh_set_table *tab
     }
 }
 
+/* ---- the shingles of a text by parts of the hash space: a radix partition ---- */
+
+static inline uint64_t part_of(uint64_t token, uint32_t part_bits)
+{
+    return token >> 1 >> (63 - part_bits);
+}
+
+static int LSH_SYMBOL(lsh_set_split_keys)(const lsh_set_secret *secret, size_t width, const uint8_t *text, size_t length,
+                                          uint32_t part_bits, uint64_t first, uint64_t parts, size_t *at,
+                                          uint64_t *tokens)
+{
+    enum { RUN = 256 };
+    uint64_t run[RUN];
+    const uint64_t mask = UINT64_MAX >> (64 - 8 * width);
+    const size_t shingles = length - width + 1, inside = length >= 8 ? length - 7 : 0;
+    uint8_t end[16] = {0}; /* as in lsh_set_add_keys, but seven shingles at most */
+    memcpy(end, text + inside, length - inside);
+    int zero = 0;
+    for (size_t from = 0; from < shingles;) {
+        const size_t stop = from < inside && inside < shingles ? inside : shingles;
+        const size_t count = stop - from < RUN ? stop - from : RUN;
+        zero |= take_tokens(secret, mask, from < inside ? text + from : end, count, run);
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t part = part_of(run[i], part_bits) - first;
+            if (part >= parts || run[i] == 0)
+                continue;
+            if (tokens)
+                tokens[at[part]] = run[i];
+            at[part]++;
+        }
+        from += count;
+    }
+    return zero;
+}
+
+static void LSH_SYMBOL(lsh_set_split_spans)(const lsh_set_secret *secret, const uint8_t *text, const lsh_span *spans,
+                                            size_t count, uint32_t part_bits, uint64_t first, uint64_t parts, size_t *at,
+                                            lsh_span *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t part = part_of(span_token(secret, text + spans[i].start, spans[i].length), part_bits) - first;
+        if (part >= parts)
+            continue;
+        if (out)
+            out[at[part]] = spans[i];
+        at[part]++;
+    }
+}
+
+static void LSH_SYMBOL(lsh_set_add_tokens)(lsh_set *set, const lsh_set_table *table, const uint64_t *tokens, size_t count)
+{
+    add_tokens(set, table, tokens, count);
+}
+
 /* ---- bitmaps of sets ---- */
 
 static inline size_t bit_of(uint64_t token, size_t mask)

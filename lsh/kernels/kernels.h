@@ -233,6 +233,16 @@ struct lsh_kernels {
     /* Add the shingles of these spans to a set with spans and to its table; the set is large enough for all of them. */
     void (*set_add_spans)(lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret, uint64_t part,
                           const lsh_span *spans, size_t count);
+    /* Count the shingles of `width` bytes of a text by part of the hash space: at[p] += 1 for those of part first + p, p < parts.
+     * With `tokens`, each is also stored at the place that at[p] had. Shingles whose token is 0 are not counted; returns whether
+     * there are any. The text has `length` bytes, at least the width. */
+    int (*set_split_keys)(const lsh_set_secret *secret, size_t width, const uint8_t *text, size_t length, uint32_t part_bits,
+                          uint64_t first, uint64_t parts, size_t *at, uint64_t *tokens);
+    /* The same for spans of a text, which are stored as they are; token 0 is one of part 0. */
+    void (*set_split_spans)(const lsh_set_secret *secret, const uint8_t *text, const lsh_span *spans, size_t count,
+                            uint32_t part_bits, uint64_t first, uint64_t parts, size_t *at, lsh_span *out);
+    /* Add tokens that are not 0 to a set without spans and to its table; the set is large enough for all of them. */
+    void (*set_add_tokens)(lsh_set *set, const lsh_set_table *table, const uint64_t *tokens, size_t count);
     /* Enter the shingles of a set from number `first` on, which its table does not have. */
     void (*set_enter)(const lsh_set *set, const lsh_set_table *table, size_t first);
     /* entries[j] = the number, in the set, of shingle j of `other`; LSH_SET_NONE if it does not have it. The set has

@@ -6,6 +6,7 @@ Messages go to standard error, data to standard output. This module knows neithe
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import re
 import sys
@@ -36,9 +37,26 @@ SUBJECTS = {"n": "--ngram", "seeds": "--num-seeds", **{name: f"--{name}" for nam
 _NAMES = re.compile(rf"(?<![^\s(])({'|'.join(OPTIONS)})(?![\w./-])")
 _SUBJECTS = re.compile(rf"^({'|'.join(SUBJECTS)})(?= (must|take|requires|are planned)\b)")
 _WITH_VALUES = re.compile(rf"(?<![^\s(])({'|'.join([*OPTIONS, *SUBJECTS])})=(?=[\d.]+(?![\w./-]))")
+MIN_LIKENESS = 0.75  # difflib ratio of an unknown option, command or choice and the one that is suggested
+_NEGATIVE = re.compile(r"-[.\d]")  # the start of a value, not of an option
+MIN_SECONDS = 0.1  # of a run that has a speed
 READ_STAGES = ("fingerprints", "texts")  # of `lsh.deduplicate`, in which files are read
 LOG_INTERVAL = 30.0  # seconds between two lines of progress that are not on a terminal
 HELP_WIDTH = 100  # of a description
+
+
+def _number(text: str) -> float:
+    """Parse a number, for options with ``type=float``."""
+    with suppress(ValueError):
+        return float(text)
+    with suppress(ValueError):
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}; write {float(text.replace(',', '.')):g}")
+    raise argparse.ArgumentTypeError(f"expected a number, got {text!r}")
+
+
+def closest(name: str, known: Sequence[str]) -> str | None:
+    """Return the known name that is most similar to a misspelt one, ``None`` if none is."""
+    return next(iter(difflib.get_close_matches(name, known, 1, MIN_LIKENESS)), None)
 
 
 class Parser(argparse.ArgumentParser):
@@ -47,10 +65,20 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *, description: str, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(description=textwrap.fill(description, HELP_WIDTH), allow_abbrev=False, **options)
+        self._negative_number_matcher = _NEGATIVE  # `--max-memory -4GB` has a value, and it is wrong
+        self.register("type", float, _number)
 
     def error(self, message: str) -> NoReturn:
         """Raise a ValueError, which `main` prints on one line."""
         raise ValueError(f"{message}; see {self.prog} --help")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Raise ArgumentError for a choice that is unknown, with one that is similar."""
+        if action.choices is not None and value not in action.choices:
+            known = list(map(str, action.choices))
+            close = closest(str(value), known)
+            remedy = f"choose from {', '.join(known)}" if close is None else f"did you mean {close}?"
+            raise argparse.ArgumentError(action, f"invalid choice {value!r}; {remedy}")
 
     def _match_arguments_partial(self, actions: Sequence[argparse.Action], arg_strings_pattern: str) -> list[int]:
         """Match arguments before the next option. As in Python 3.12.7 and later, one that may be missing can follow it:
@@ -236,8 +264,12 @@ def peak_memory() -> int | None:
 
 
 def cost(seconds: float, num_bytes: int, counted_seconds: float | None = None, note: str = "") -> list[str]:
-    """Return the time, speed and peak memory of a run for its summary line; the speed may count a part of the time."""
+    """Return time, speed and peak memory of a run for its summary line; the speed may count a part of the time.
+
+    A run of less than `MIN_SECONDS` has no speed.
+    """
     peak = peak_memory()
-    rate = num_bytes / 1e6 / max(seconds if counted_seconds is None else counted_seconds, 1e-9)
-    parts = [f"{seconds:.1f} seconds", f"{rate:.1f} MB/s{note}"]
+    counted = seconds if counted_seconds is None else counted_seconds
+    parts = [f"{seconds:.1f} seconds"]
+    parts += [f"{num_bytes / 1e6 / counted:.1f} MB/s{note}"] if counted >= MIN_SECONDS else []
     return parts if peak is None else [*parts, f"peak memory {size(peak)}"]

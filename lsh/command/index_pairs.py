@@ -164,7 +164,7 @@ def _run(namespace: argparse.Namespace, lines: Callable[[Comparison], Iterator[d
     if not running.quiet:
         parts = [counted(before, "document"), counted(count, what)]
         parts += [f"{before - left:,} removed, {left:,} in the index"] if namespace.remove else []
-        seconds, _, *memory = console.cost(time.perf_counter() - started, 0)
+        seconds, *memory = console.cost(time.perf_counter() - started, 0, 0.0)
         console.say(", ".join([*parts, seconds, *memory]))
 
 

@@ -8,7 +8,6 @@ interrupted; 141 broken pipe; 143 terminated.
 from __future__ import annotations
 
 import argparse
-import difflib
 import signal
 import sys
 from collections.abc import Sequence
@@ -22,7 +21,6 @@ COMMANDS = {
     for module in (dedup, pairs, show, compare, plan, stats, index, screen, version)
 }
 
-MIN_LIKENESS = 0.75  # difflib ratio of an unknown option and the one that is suggested
 
 SIZE_UNITS = ("K", "KB", "KIB", "M", "MB", "MIB", "G", "GB", "GIB", "T", "TB", "TIB")  # after a space, an argument
 EPILOG = f"""\
@@ -78,8 +76,8 @@ def _unrecognized(argument: str, parser: argparse.ArgumentParser) -> str:
         return f"unexpected argument {argument!r}; {remedy}"
     name = argument.partition("=")[0]
     known = [option for action in parser._actions for option in action.option_strings]
-    similar = difflib.get_close_matches(name, known, 1, MIN_LIKENESS) if name.startswith("--") else []
-    return f"unrecognized option {name}; " + (f"did you mean {similar[0]}?" if similar else f"see {parser.prog} --help")
+    similar = console.closest(name, known) if name.startswith("--") else None
+    return f"unrecognized option {name}; " + (f"did you mean {similar}?" if similar else f"see {parser.prog} --help")
 
 
 def _parser(command: str = "") -> argparse.ArgumentParser:

@@ -272,6 +272,12 @@ def beside(place: str) -> str:
     return os.path.join(os.path.dirname(place), f".lsh-{os.urandom(8).hex()}.part")
 
 
+def _is_hidden(name: object) -> bool:
+    """Tell whether a file has a name of `beside`."""
+    base = os.path.basename(name) if isinstance(name, str) else ""
+    return base.startswith(".lsh-") and base.endswith(".part")
+
+
 def _private(path: str, flags: int) -> int:
     """Open a file that only its owner can read; for the `opener` of `open`."""
     return os.open(path, flags, 0o600)
@@ -296,6 +302,6 @@ def named_errors(name: str, has_folder: bool) -> Iterator[None]:
             folder = os.path.dirname(os.path.realpath(name))
             error.filename, error.filename2 = name, None
             error.strerror = f"{os.strerror(error.errno)} in the folder {folder}; free space or write to another folder"
-        elif error.filename is None:
-            error.filename = name
+        elif error.filename is None or _is_hidden(error.filename):
+            error.filename, error.filename2 = name, None
         raise

@@ -220,7 +220,8 @@ class _Pass:
         self._number = 0  # the number of the record that was read last
         self._encoding = reader.options.encoding  # with its byte order once a file is open
         self._heads: list[_Head] = []  # of each file
-        self._incomplete: set[int] = set()  # files whose last record is a document without an end of line
+        # Of the files whose last record is a document without an end of line: the end of the line before.
+        self._incomplete: dict[int, bytes] = {}
 
     @property
     def newline(self) -> bytes:
@@ -292,20 +293,20 @@ class _Pass:
     def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object]) -> None:
         """Write the kept records as they were read, after the first mark and header of each part."""
         last: Target | None = None
-        has_header, is_complete = False, True  # whether the last line that was written has its end
+        has_header, end = False, b""  # what the last line that was written lacks at its end
         for number, (file, head) in enumerate(zip(self._inputs, self._heads)):
             first, stop = self._known_places.extent(number)
             with target.part(number) as part:
                 if part is not last:
                     part.write(head.mark)
-                    last, has_header, is_complete = part, False, True
+                    last, has_header, end = part, False, b""
                 if head.header and not has_header:
-                    part.write(head.header if is_complete else self.newline + head.header)
-                    has_header, is_complete = True, head.header.endswith(self.newline)
+                    part.write(end + head.header)
+                    has_header, end = True, b"" if head.header.endswith(self.newline) else self.newline
                 if keep[first:stop].any():
-                    part.write(b"" if is_complete else self.newline)
+                    part.write(end)
                     self._copy(number, file, keep, part, report)
-                    is_complete = not keep[stop - 1] or number not in self._incomplete
+                    end = self._incomplete.get(number, b"") if keep[stop - 1] else b""
 
     def _copy(self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object]) -> None:
         """Write the kept records of a file."""
@@ -424,7 +425,10 @@ class _Pass:
     def _note_end(self, block: bytes, end: int) -> None:
         """Note whether the record that ends there in a block, the last of the file so far, has its end of line."""
         if not block.endswith(self.newline, 0, end):
-            self._incomplete.add(len(self._heads) - 1)
+            carriage, at = "\r".encode(self._encoding.replace("utf-8", "ascii")), block.rfind(self.newline, 0, end)
+            before = block[:at] if at >= 0 else self._heads[-1].header.removesuffix(self.newline)
+            is_crlf = before.endswith(carriage)
+            self._incomplete[len(self._heads) - 1] = (carriage if is_crlf else b"") + self.newline
 
     def _block(self, columns: FieldColumns, numbers: Sequence[int], name: bytes) -> Block:
         """Return documents; without ids the numbers are the ids, without sources the file is the source."""

@@ -227,6 +227,22 @@ def place_of(names: Sequence[str], wanted: str) -> int | None:
     return number - 1 if 0 < number <= len(names) else None
 
 
+def no_column(names: Sequence[str], wanted: str, option: str) -> str:
+    """Return the problem with a column that `place_of` does not find.
+
+    Examples
+    --------
+    >>> no_column(["id", "text", "text"], "text", "--field")
+    "columns 2 and 3 are both 'text'; choose one by its number, such as --field 2"
+    """
+    places = [number for number, name in enumerate(names, 1) if name == wanted]
+    if places:
+        numbers = f"{', '.join(map(str, places[:-1]))} and {places[-1]}"
+        both = "both" if len(places) == 2 else "all"
+        return f"columns {numbers} are {both} {wanted!r}; choose one by its number, such as {option} {places[0]}"
+    return f"no column {wanted!r} among {listed(names)}; name the right one with {option}"
+
+
 def is_number(wanted: str) -> bool:
     """Tell whether a string can be the number of a column."""
     return wanted.isascii() and wanted.isdigit() and len(wanted) <= MAX_PLACE_DIGITS

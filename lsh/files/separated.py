@@ -28,6 +28,7 @@ from lsh.files.records import (
     columns_note,
     listed,
     named_columns,
+    no_column,
     place_of,
     undecodable,
     utf8,
@@ -268,8 +269,7 @@ def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions
     def place(column: str, option: str) -> int:
         found = place_of(names, column)
         if found is None:
-            what = "several columns" if column in names else "no column"
-            raise header.error(f"{what} {column!r} among {listed(names)}; name the right one with {option}")
+            raise header.error(no_column(names, column, option))
         return found
 
     texts = tuple(place(field, "--field") for field in fields)

@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from lsh import _positions, _start
-from lsh.files import compression, disk, remote, urls
+from lsh.files import compression, disk, records, remote, urls
 from lsh.files._fields import copy_ranges, read_ranges
 from lsh.files.blocks import READ_SIZE, descriptor, read_at
 from lsh.files.disk import BUFFER, STANDARD
@@ -25,6 +25,7 @@ from lsh.files.prefetch import prefetched
 from lsh.files.records import InputError
 from lsh.files.remote import Part
 
+COMPRESSED_START = 16  # bytes by which a compressed file is recognised, or more
 RANGES_SIZE = 1 << 18  # bytes of ranges that are read at once: they stay in the cache of a core
 COPY_SIZE = 1 << 22  # bytes of ranges that are copied at once
 
@@ -123,8 +124,18 @@ class Input:
         if found is not None:
             raise InputError(self.name, f"it is compressed; give --format {format}.{found}")
 
+    def _is_plain(self) -> bool:
+        """Tell whether the first bytes of the file are those of no compressed file."""
+        with suppress(OSError), self._source.opened() as file:
+            return compression.recognised(file.read(COMPRESSED_START)) is None
+        return False
+
     def damaged(self, error: compression.DamagedError, line: int = 0) -> InputError:
         """Return the error for a corrupt compressed file, of which the lines up to `line` can be read."""
+        if not line and not error.at and self._is_plain():
+            format = records.Format.of_path(self.path)
+            remedy = f"--format {format.name}" if format is not None else "--format, such as --format tsv"
+            return InputError(self.name, f"it is not compressed, in spite of its name; give {remedy}")
         after = f", line {line} is the last that can be read" if line else ""
         return InputError(self.name, f"{compression.corrupt(self.packed, error)}{after}; create it anew")
 
@@ -281,7 +292,8 @@ class Target:
         return self
 
     def _open(self) -> None:
-        self._sink.open()
+        with self._errors():
+            self._sink.open()
         file = self._sink.file
         self._writer = compression.Packing(file, self._packed) if self._packed else file
 

@@ -304,8 +304,9 @@ class Tables:
             inside = kind is not None and pyarrow.types.is_struct(kind) and kind.get_field_index(part) >= 0
             kind = kind.field(part).type if inside else None
         if kind is None:
-            what = "several columns" if column in schema.names else "no column"
-            raise InputError(name, f"{what} {column!r} among {_listed(schema)}; name the right one with {option}")
+            if column in schema.names:
+                raise InputError(name, f"it has several columns {column!r}; rename them")
+            raise InputError(name, f"no column {column!r} among {_listed(schema)}; name the right one with {option}")
         return kind
 
     def _texts(self, name: str, row: int, texts: Sequence[str], columns: list[Any], counts: ReadCounts) -> Batch:

@@ -121,17 +121,21 @@ def html(
         with_neighbours=not (run.left_out and choice.spread),
     )
     group = dominant_group(measured, result.labels)
+    sections = [
+        pairs.around_the_threshold(run, choice),
+        pairs.random_removals(run, choice),
+        drawing.clusters(run, choice),
+        pairs.cluster_members(run, choice),
+        *([] if sources_count is None else [drawing.survival(sources_count)]),
+        drawing.what_was_run(run, parameters or {}),
+    ]
     parts = [
         drawing.header(run, measured, group),
         drawing.left_out(run, measured),
         drawing.alarm(sources_count or []),
         page.element("div", charts.removals(run), charts.s_curve(run, measured, group), class_="columns"),
-        drawing.clusters(run, choice),
-        pairs.cluster_members(run, choice),
-        *([] if sources_count is None else [drawing.survival(sources_count)]),
-        pairs.around_the_threshold(run, choice),
-        pairs.random_removals(run, choice),
-        drawing.what_was_run(run, parameters or {}),
+        page.contents(sections),
+        *sections,
         page.element("footer", f"Made by lsh {lsh.__version__}. This file is complete and loads nothing else."),
     ]
     return page.document("Deduplication report", page.joined(parts))

@@ -22,7 +22,7 @@ from lsh.report.measures import (
     clusters_by_size,
     shown_clusters,
 )
-from lsh.report.page import Cell, Html, bar, count, element, joined, table
+from lsh.report.page import Cell, Html, bar, count, element, joined, section, table
 from lsh.report.recall import MeasuredRecall, confidence_interval
 
 MAX_ALARMS = 5  # sources that are named
@@ -148,7 +148,7 @@ def left_out(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
 def clusters(run: DeduplicationRun, choice: Choice) -> Html:
     """Show the sizes of the clusters, and the largest ones."""
     if not choice.clusters:
-        return joined([element("h2", "Clusters"), element("p", "No duplicates among the new documents.")])
+        return section("Clusters", element("p", "No duplicates among the new documents."))
     classes = clusters_by_size(run.result)
     number, shown = sum(one.clusters for one in classes), len(choice.clusters)
     size_rows = [
@@ -162,16 +162,12 @@ def clusters(run: DeduplicationRun, choice: Choice) -> Html:
     ]
     rows = [_cluster_row(run, cluster) for cluster in shown_clusters(run.result, choice.clusters)]
     heads = ("documents", "lowest similarity", "kept document", "start of its text")
-    return joined(
-        [
-            element("h2", "Clusters"),
-            element("p", f"{counted(number, 'cluster')}: a kept document and those removed as its duplicates."),
-            table(
-                ("cluster size", "clusters", "documents", "share of the documents in clusters"), size_rows, name="sizes"
-            ),
-            element("h3", f"The {shown} largest of {number:,} clusters" if shown < number else "All clusters"),
-            table(heads, rows, name="clusters"),
-        ]
+    return section(
+        "Clusters",
+        element("p", f"{counted(number, 'cluster')}: a kept document and those removed as its duplicates."),
+        table(("cluster size", "clusters", "documents", "share of the documents in clusters"), size_rows, name="sizes"),
+        element("h3", f"The {shown} largest of {number:,} clusters" if shown < number else "All clusters"),
+        table(heads, rows, name="clusters"),
     )
 
 
@@ -220,7 +216,7 @@ def survival(sources: Sequence[SourceCount]) -> Html:
         f"Documents kept and removed in {counted(len(sources), 'source')}. "
         f"▲ marks a loss of more than {100 * ALARMING_LOSS:.0f} %."
     )
-    return joined([element("h2", "Sources"), element("p", words), table(heads, rows, foot=foot, name="survival")])
+    return section("Sources", element("p", words), table(heads, rows, foot=foot, name="survival"))
 
 
 def _source_row(source: SourceCount) -> tuple[Cell, ...]:
@@ -251,7 +247,7 @@ def what_was_run(run: DeduplicationRun, parameters: Mapping[str, object]) -> Htm
         for name, value in _values(run, parameters)
     ]
     content = element("table", element("tbody", *rows), class_="run", id="run")
-    return joined([element("h2", "Parameters"), element("div", content, class_="scroll")])
+    return section("Parameters", element("div", content, class_="scroll"))
 
 
 def _values(run: DeduplicationRun, parameters: Mapping[str, object]) -> Iterator[tuple[str, str]]:

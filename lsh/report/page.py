@@ -66,6 +66,29 @@ def joined(parts: Iterable[object], between: str = "") -> Html:
     return Html(between.join(map(text, parts)))
 
 
+class Section(Html):
+    """A part of the page with a heading, which the table of contents names."""
+
+    title: str
+
+
+def section(title: str, *parts: object) -> Section:
+    """Return a part of the page with a heading."""
+    made = Section(element("section", element("h2", title), *parts, id=_anchor(title)))
+    made.title = title
+    return made
+
+
+def contents(parts: Iterable[object]) -> Html:
+    """Return a table of contents of the sections among the parts."""
+    links = [element("a", part.title, href=f"#{_anchor(part.title)}") for part in parts if isinstance(part, Section)]
+    return element("nav", *links, class_="contents", aria_label="Contents")
+
+
+def _anchor(title: str) -> str:
+    return "part-" + title.lower().replace(" ", "-")
+
+
 class Cell(NamedTuple):
     """A cell of a table: its content, and the number it is sorted by; without a number it is sorted as text."""
 

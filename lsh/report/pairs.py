@@ -18,7 +18,7 @@ from lsh import _checks
 from lsh._words import counted
 from lsh.report.choice import Choice, Pair, removed_for
 from lsh.report.measures import DeduplicationRun
-from lsh.report.page import Html, element, joined
+from lsh.report.page import Html, element, joined, section
 
 PAIR_LENGTH = 700  # characters of each text that are shown
 CONTEXT = 120  # characters before the first difference
@@ -37,20 +37,18 @@ def around_the_threshold(run: DeduplicationRun, choice: Choice) -> Html:
             f"Candidate pairs were not verified. These are the removals with the estimated similarity nearest to "
             f"{run.threshold:g}. Words that differ are marked."
         )
-        return joined([element("h2", "Removals near the threshold"), element("p", words), above])
+        return section("Removals near the threshold", element("p", words), above)
     words = (
         f"The pairs nearest to the threshold of {run.threshold:g}, each document once. Words that differ are marked; "
         "excerpts start shortly before the first difference."
     )
-    return joined(
-        [
-            element("h2", "Around the threshold"),
-            element("p", words),
-            element("h3", "Just above the threshold: removed"),
-            above,
-            element("h3", "Just below the threshold: not removed for each other"),
-            _articles(run, choice.near, "below", are_removals=False),
-        ]
+    return section(
+        "Around the threshold",
+        element("p", words),
+        element("h3", "Just above the threshold: removed"),
+        above,
+        element("h3", "Just below the threshold: not removed for each other"),
+        _articles(run, choice.near, "below", are_removals=False),
     )
 
 
@@ -63,7 +61,7 @@ def random_removals(run: DeduplicationRun, choice: Choice) -> Html:
         f"{len(choice.random):,} of the {counted(different, 'removal')} that are not byte-identical copies, drawn at "
         "random with a fixed seed."
     )
-    return joined([element("h2", "Random removals"), element("p", words), _articles(run, choice.random, "random")])
+    return section("Random removals", element("p", words), _articles(run, choice.random, "random"))
 
 
 def cluster_members(run: DeduplicationRun, choice: Choice) -> Html:

@@ -199,7 +199,8 @@ def test_columns_of_a_header_by_their_numbers(tmp_path):
     assert read(path, field="section", id_field="none") == [(b"1", b"b")]
     for field in ("7", "0", "9" * 5000, "\u00b2", "absent"):
         assert "no column" in refusal(path, field=field)
-    assert "several columns 'text' among" in refusal(path, field="text")
+    expected = "columns 3 and 4 are both 'text'; choose one by its number, such as --field 3"
+    assert expected in refusal(path, field="text")
     two = file_of(tmp_path, "two.csv", b"key,words\na,b\n")
     assert read(two, id_field="1") == [(b"a", b"b")]
     assert "no text column found among 'key' beside --id-field text" in refusal(

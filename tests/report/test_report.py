@@ -1000,7 +1000,10 @@ def test_no_address_and_no_way_out(run):
     parsed = Page(source)
     links = [attributes for tag, attributes in parsed.elements if tag == "link"]
     assert links == [{"rel": "icon", "href": "data:,"}]
-    assert not any("href" in attributes for tag, attributes in parsed.elements if tag != "link")
+    parts = [attributes["id"] for tag, attributes in parsed.elements if tag == "section"]
+    leading = [attributes["href"] for tag, attributes in parsed.elements if tag != "link" and "href" in attributes]
+    assert leading == [f"#{part}" for part in parts]  # the table of contents, in the order of the page
+    assert parts[0] == "part-around-the-threshold"  # pairs before tables
 
 
 def test_the_policy_lets_the_page_alone_run(run):

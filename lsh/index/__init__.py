@@ -99,7 +99,7 @@ class Index(Stored):
     --------
     >>> import lsh, tempfile
     >>> folder = tempfile.mkdtemp()
-    >>> with lsh.Index.create(f"{folder}/stories", texts="stored") as index:
+    >>> with lsh.Index.create(f"{folder}/stories") as index:
     ...     index.add("The quick brown fox jumps over the lazy dog, and runs away.", "a")
     ...     index.add("A slow red hen sits by the river, and sleeps.", "b")
     >>> with lsh.Index.open(f"{folder}/stories") as index:
@@ -148,7 +148,7 @@ class Index(Stored):
         num_seeds: int | None = None,
         random_state: int | None = 0,
         sketch: Sketch = "8bit",
-        texts: Literal["stored"] | Lookup | None = None,
+        texts: Literal["stored"] | Lookup | None = "stored",
         period: float = DAY,
     ) -> Index:
         """Create an index in a new folder, and open it for writing.
@@ -166,9 +166,9 @@ class Index(Stored):
             The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default: that of a
             plan that is given as `bands`, else 0.8.
         recall : float, optional
-            The least probability with which the bands find a document at the threshold. Default 0.99. Without texts
-            matches have an estimate that reaches the threshold, which about half of these documents have; see
-            `recall_at`.
+            The least probability with which the bands find a document at the threshold. Default 0.99. With
+            ``texts=None`` matches have an estimate that reaches the threshold, which about half of these documents
+            have; see `recall_at`.
         shingles : Shingles, optional
             How a text becomes a set of shingles. Default: the shingles of `hasher`, else those of a plan that is given
             as `bands`, else ``Shingles(8)``.
@@ -180,9 +180,10 @@ class Index(Stored):
         sketch : {"8bit", "full", "none"}, optional
             What is stored to estimate similarities: 8 bits of each component, all bits, or nothing, which requires
             texts.
-        texts : "stored" or callable, optional
-            Where the texts are that verify a match. ``"stored"``: in the index, compressed. A function that returns the
-            text of an id, or ``None`` if it is not known. Default: nowhere, so similarities are estimated.
+        texts : "stored", callable or None, optional
+            Where the texts are that verify a match. ``"stored"`` (default): in the index, compressed. A function that
+            returns the text of an id, or ``None`` if it is not known. ``None``: nowhere, so similarities are estimated,
+            and a warning says what that costs.
         period : float, optional
             Seconds. Documents of different periods are in different files if they have times, so that `expire` removes
             whole files. Default: a day.
@@ -198,10 +199,17 @@ class Index(Stored):
             If there is an index, or the folder has other files.
         TypeError, ValueError
             If a parameter is wrong, or no bands reach the recall.
+
+        Warns
+        -----
+        UserWarning
+            With ``texts=None``: which recall is left at the threshold, and which calls need texts.
         """
         parameters, lookup = _arguments.chosen_parameters(
             hasher, bands, threshold, recall, shingles, num_seeds, random_state, sketch, texts, period
         )
+        if texts is None:
+            _arguments.warn_without_texts(parameters)
         return cls._made(path, parameters, lookup, {})
 
     @classmethod
@@ -892,7 +900,7 @@ class Index(Stored):
         Examples
         --------
         >>> import lsh, tempfile
-        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", texts="stored", shingles=lsh.Shingles(4))
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", shingles=lsh.Shingles(4))
         >>> index.add_docs(["A cat sat on the mat today.", "A dog ran in the park."], ["a", "b"])
         >>> matches = index.query("A cat sat on the mat today!")
         >>> [(match.id, match.similarity) for match in matches], round(matches.recall, 3)
@@ -1042,7 +1050,7 @@ class Index(Stored):
         Examples
         --------
         >>> import lsh, tempfile
-        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", texts="stored", shingles=lsh.Shingles(4))
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", shingles=lsh.Shingles(4))
         >>> index.add_docs(["A cat sat on the mat today.", "A cat sat on the mat today!"], ["a", "b"])
         >>> for duplicate in index.deduplicate():
         ...     print(duplicate.id, duplicate.kept, duplicate.similarity)
@@ -1085,7 +1093,7 @@ class Index(Stored):
         Examples
         --------
         >>> import lsh, tempfile
-        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", texts="stored", shingles=lsh.Shingles(4))
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", shingles=lsh.Shingles(4))
         >>> index.add_docs(["A cat sat on the mat today.", "A cat sat on the mat today!"], ["a", "b"])
         >>> list(index.find_pairs())
         [('a', 'b', 0.92)]
@@ -1124,7 +1132,7 @@ class Index(Stored):
         ...     index.add("A cat sat on the mat today.", "a")
         ...     facts = index.info()
         >>> facts["documents"], facts["bands"], facts["texts"]
-        (1, '6x6+13x7', False)
+        (1, '6x6+13x7', True)
         """
         with self._reading() as view:
             held, recent = list(view.held), len(view.recent)

@@ -86,7 +86,7 @@ class Screen:
     --------
     >>> import lsh, tempfile
     >>> folder = tempfile.mkdtemp()
-    >>> with lsh.Screen.create(f"{folder}/papers", texts="stored") as screen:
+    >>> with lsh.Screen.create(f"{folder}/papers") as screen:
     ...     for name, text in [
     ...         ("tides", "The tides of the northern bay are higher in spring, when the moon is close to the earth"),
     ...         ("again", "The tides of the northern bay are higher in spring, when the moon is close to the Earth!"),
@@ -129,7 +129,7 @@ class Screen:
         num_seeds: int | None = None,
         random_state: int | None = 0,
         sketch: Sketch = "8bit",
-        texts: Literal["stored"] | Lookup | None = None,
+        texts: Literal["stored"] | Lookup | None = "stored",
         period: float = DAY,
     ) -> Screen:
         """Create an index for screening in a new folder, and open it for writing.
@@ -150,8 +150,8 @@ class Screen:
             index unless a plan is given.
         recall : float, optional
             The least probability with which the bands find a document at `recommend`. Default 0.95. At `reject` it is
-            much closer to 1. Without texts, the estimates of about half of the documents of just this similarity are
-            lower, and likewise at `reject`.
+            much closer to 1. With ``texts=None``, the estimates of about half of the documents of just this
+            similarity are lower, and likewise at `reject`.
         shingles : Shingles, optional
             Default: those of `hasher`, else of a plan that is given as `bands`, else three consecutive words,
             ``Shingles(3, "word", lowercase=True)``.
@@ -190,6 +190,8 @@ class Screen:
         )
         found = bands_recall(parameters, recommend, texts is not None)
         _check_recall(found, parameters.plan, recommend)
+        if texts is None:
+            _arguments.warn_without_texts(parameters)
         index = Index._made(path, parameters, lookup, {NOTE: {"reject": reject, "recommend": recommend}})
         return cls(index, top=top)
 

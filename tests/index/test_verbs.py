@@ -26,7 +26,7 @@ class Store:
         if kind == "cache":
             self.all = lsh.Cache(HASHER, bands=PLAN.bands)
         else:
-            self.all = lsh.Index.create(folder, HASHER, bands=PLAN, sketch="full")
+            self.all = lsh.Index.create(folder, HASHER, bands=PLAN, sketch="full", texts=None)
         self.kind, self.add, self.remove = kind, self.all.add, self.all.remove
 
     def move(self) -> None:
@@ -126,7 +126,9 @@ def test_the_parameters_have_the_same_names(store):
 def test_an_index_answers_as_a_cache(tmp_path_factory, documents, data):
     """The same matches, estimates and intervals, from whole fingerprints in any place."""
     cache = lsh.Cache(HASHER, bands=PLAN.bands)
-    with lsh.Index.create(tmp_path_factory.mktemp("verbs") / "index", HASHER, bands=PLAN, sketch="full") as index:
+    with lsh.Index.create(
+        tmp_path_factory.mktemp("verbs") / "index", HASHER, bands=PLAN, sketch="full", texts=None
+    ) as index:
         for doc_id, seed, cut in documents:
             doc = sentence(seed)[cut:]
             for add in (cache.add_doc, index.add):

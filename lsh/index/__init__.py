@@ -20,7 +20,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh import _checks, _texts
+from lsh import _checks, _texts, _threads
 from lsh._batch import Batch
 from lsh._grouping import band_keys
 from lsh._ids import several
@@ -554,6 +554,7 @@ class Index(Stored):
         *,
         times: Iterable[Time | None] | None = None,
         missing: Missing = "error",
+        num_threads: int | None = None,
     ) -> None:
         """Add many documents; if there is an error in one of them, none is added.
 
@@ -568,33 +569,41 @@ class Index(Stored):
             The time of each document, ``None`` for no time; see `add`.
         missing : {"error", "empty"}, optional
             What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
+        num_threads : int, optional
+            Number of threads, as for `MinHasher.fingerprints`. The result does not depend on it.
 
         Raises
         ------
         TypeError, ValueError
             If an argument is wrong, or the numbers of texts, ids and times differ.
         """
+        workers = _threads.number_of(num_threads)
         for codes, stamps, batch in _arguments.pieces(texts, ids, times, missing):
-            self._add_batch(codes, stamps, batch)
+            self._add_batch(codes, stamps, batch, workers)
 
-    def _add_batch(self, codes: list[bytes], times: NDArray[np.int64], batch: Batch) -> None:
+    def _add_batch(
+        self, codes: list[bytes], times: NDArray[np.int64], batch: Batch, num_threads: int | None = None
+    ) -> None:
         """Add the documents of a batch, which has been checked, in parts."""
         with self._writing() as writer:
-            for documents, _, _ in self._parts(codes, times, batch):
+            for documents, _, _ in self._parts(codes, times, batch, num_threads):
                 if len(set(documents.codes)) < len(documents):
                     last = dict(zip(documents.codes, range(len(documents))))
                     documents = documents.take(np.array(sorted(last.values())))
                 writer.add(documents)
 
     def _parts(
-        self, codes: list[bytes], times: NDArray[np.int64], batch: Batch
+        self, codes: list[bytes], times: NDArray[np.int64], batch: Batch, num_threads: int | None
     ) -> Iterator[tuple[Documents, Array, Batch]]:
         """Yield the documents of a batch in parts, with the fingerprints and the texts of each part."""
         for start in range(0, len(codes), _arguments.PIECE):
             stop = min(start + _arguments.PIECE, len(codes))
             part = Batch(batch, start=start, stop=stop)
             one = stop - start == 1  # much faster than with threads
-            rows = batch_fingerprints(self.hasher, part) if one else self.hasher.fingerprints(part, missing="empty")
+            if one:
+                rows = batch_fingerprints(self.hasher, part)
+            else:
+                rows = self.hasher.fingerprints(part, missing="empty", num_threads=num_threads)
             yield self._documents(codes[start:stop], rows, times[start:stop], part), rows, part
 
     def _submit(
@@ -605,6 +614,7 @@ class Index(Stored):
         top: int,
         min_similarity: float,
         is_added: Callable[[Matches], bool],
+        num_threads: int | None,
     ) -> list[Matches]:
         """Add the documents of a batch whose matches allow it, one after the other; return the matches of each.
 
@@ -612,7 +622,7 @@ class Index(Stored):
         not a match. For `Screen`.
         """
         search, answers = self._search(min_similarity, top + 1), list[Matches]()
-        for documents, rows, part in self._parts(codes, times, batch):
+        for documents, rows, part in self._parts(codes, times, batch, num_threads):
             for i, code in enumerate(documents.codes):
                 own, text = _format.decoded_id(code), Batch(part, start=i, stop=i + 1)
                 with self._writing() as writer:
@@ -937,7 +947,13 @@ class Index(Stored):
         return Documents(codes, found, np.array([keys is not None]), sketch[None], times, None)
 
     def query_docs(
-        self, texts: Texts, *, top: int | None = None, min_similarity: float | None = None, missing: Missing = "error"
+        self,
+        texts: Texts,
+        *,
+        top: int | None = None,
+        min_similarity: float | None = None,
+        missing: Missing = "error",
+        num_threads: int | None = None,
     ) -> list[Matches]:
         """Find the documents that are similar to each of many texts; see `query`.
 
@@ -949,6 +965,8 @@ class Index(Stored):
             As for `query`.
         missing : {"error", "empty"}, optional
             What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
+        num_threads : int, optional
+            Number of threads, as for `MinHasher.fingerprints`. The result does not depend on it.
 
         Returns
         -------
@@ -961,12 +979,14 @@ class Index(Stored):
             If a text or a parameter is wrong, as for `query`.
         """
         search, allowed = self._search(min_similarity, top), _texts.allows_missing(missing)
+        workers = _threads.number_of(num_threads)
         answers: list[Matches] = []
         for piece in _texts.each_piece("texts", texts, _arguments.PIECE):
             batch = Batch(piece, len(answers), allowed)
             for start in range(0, len(batch), _arguments.PIECE):
                 part = Batch(batch, start=start, stop=min(start + _arguments.PIECE, len(batch)))
-                answers += self._answers(search, self.hasher.fingerprints(part, missing="empty"), part.tolist)
+                rows = self.hasher.fingerprints(part, missing="empty", num_threads=workers)
+                answers += self._answers(search, rows, part.tolist)
         return answers
 
     def _search(self, min_similarity: float | None, top: int | None) -> Search:

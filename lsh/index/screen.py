@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh import _checks
+from lsh import _checks, _threads
 from lsh._batch import Batch
 from lsh.bands import Bands
 from lsh.cache import Matches
@@ -329,7 +329,7 @@ class Screen:
         """
         return self._submitted(*_arguments.single(text, id, time))[0]
 
-    def check_docs(self, texts: Texts, *, missing: Missing = "error") -> list[Verdict]:
+    def check_docs(self, texts: Texts, *, missing: Missing = "error", num_threads: int | None = None) -> list[Verdict]:
         """Decide about each of many documents without adding any.
 
         Parameters
@@ -338,6 +338,8 @@ class Screen:
             The texts, as for `MinHasher.fingerprints`. They are not compared with each other.
         missing : {"error", "empty"}, optional
             What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
+        num_threads : int, optional
+            Number of threads, as for `MinHasher.fingerprints`. The result does not depend on it.
 
         Returns
         -------
@@ -349,7 +351,9 @@ class Screen:
         TypeError, ValueError
             If a text is wrong, as for `MinHasher.fingerprints`.
         """
-        found = self._index.query_docs(texts, top=self._top, min_similarity=self._recommend, missing=missing)
+        found = self._index.query_docs(
+            texts, top=self._top, min_similarity=self._recommend, missing=missing, num_threads=num_threads
+        )
         return [self._verdict(matches) for matches in found]
 
     def submit_docs(
@@ -359,12 +363,13 @@ class Screen:
         *,
         times: Iterable[Time | None] | None = None,
         missing: Missing = "error",
+        num_threads: int | None = None,
     ) -> list[Verdict]:
         """Submit many documents, one after the other: each is also compared with those that were added before it.
 
         Parameters
         ----------
-        texts, ids, times, missing : optional
+        texts, ids, times, missing, num_threads : optional
             As for `Index.add_docs`.
 
         Returns
@@ -382,14 +387,18 @@ class Screen:
         If the function that returns the texts of the index fails, the documents before it have been submitted;
         `Index.rollback` undoes that.
         """
+        workers = _threads.number_of(num_threads)
         pieces = _arguments.pieces(texts, ids, times, missing)
-        return [verdict for piece in pieces for verdict in self._submitted(*piece)]
+        return [verdict for piece in pieces for verdict in self._submitted(*piece, workers)]
 
-    def _submitted(self, codes: list[bytes], times: NDArray[np.int64], batch: Batch) -> list[Verdict]:
+    def _submitted(
+        self, codes: list[bytes], times: NDArray[np.int64], batch: Batch, num_threads: int | None = None
+    ) -> list[Verdict]:
         def is_added(matches: Matches) -> bool:
             return self._verdict(matches).decision != "reject"
 
-        return list(map(self._verdict, self._index._submit(codes, times, batch, self._top, self._recommend, is_added)))
+        found = self._index._submit(codes, times, batch, self._top, self._recommend, is_added, num_threads)
+        return list(map(self._verdict, found))
 
     def _verdict(self, matches: Matches) -> Verdict:
         if not matches:

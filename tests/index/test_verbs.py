@@ -86,6 +86,21 @@ def test_many_queries(store):
         store.all.query_docs(["a", None])
 
 
+@pytest.mark.parametrize("num_threads", [1, 3])
+def test_the_result_does_not_depend_on_threads(store, num_threads):
+    texts = [sentence(i % 5) for i in range(12)]
+    store.all.add_docs(texts, range(12), num_threads=num_threads)
+    store.move()
+    assert store.all.query_docs(texts, num_threads=num_threads) == store.all.query_docs(texts)
+    for call in (
+        lambda: store.all.add_docs(["a"], ["x"], num_threads=0),
+        lambda: store.all.query_docs(["a"], num_threads=0),
+    ):
+        with pytest.raises(ValueError, match="num_threads must be"):
+            call()
+    assert len(store.all) == 12
+
+
 def test_wrong_arguments(store):
     for call in (
         lambda: store.add(None, "a"),

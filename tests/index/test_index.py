@@ -83,7 +83,10 @@ def test_ids_of_all_kinds_are_different(folder):
     assert reopened(folder) == {}
 
 
-@pytest.mark.parametrize("bad", [1.5, None, True, 2**63, -(2**63) - 1, (1,), ["a"]])
+@pytest.mark.parametrize(
+    "bad",
+    [1.5, None, True, 2**63, -(2**63) - 1, (1,), ["a"], bytearray(b"a"), memoryview(b"a"), np.array(5), np.bool_(True)],
+)
 def test_ids_of_other_types_are_refused(folder, bad):
     with Index.create(folder, **SETTINGS) as index:
         with pytest.raises((TypeError, ValueError), match=r"^id must be "):

@@ -416,7 +416,9 @@ class Cache:
         row = one_fingerprint("fingerprint", fingerprint, self._hasher.num_seeds, self._hasher.dtype)
         self._add(row[None], [new_id("doc_id", doc_id)])
 
-    def add_docs(self, texts: Texts, ids: Iterable[Hashable], *, missing: Missing = "error") -> None:
+    def add_docs(
+        self, texts: Texts, ids: Iterable[Hashable], *, missing: Missing = "error", num_threads: int | None = None
+    ) -> None:
         """Add many documents at once; if there is an error, none of them is added.
 
         Parameters
@@ -427,6 +429,8 @@ class Cache:
             One id for each text, in the same order, not ``None``. If an id is repeated, its last text is stored.
         missing : {"error", "empty"}, optional
             What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
+        num_threads : int, optional
+            Number of threads, as for `MinHasher.fingerprints`. The result does not depend on it.
 
         Raises
         ------
@@ -442,7 +446,7 @@ class Cache:
         (2, True)
         """
         given = in_order("ids", ids)
-        rows = self._hasher.fingerprints(texts, missing=missing)
+        rows = self._hasher.fingerprints(texts, missing=missing, num_threads=num_threads)
         self._add(rows, listed_ids(given, ids, len(rows)))
 
     def add_fingerprints(self, fingerprints: Fingerprints, ids: Iterable[Hashable]) -> None:
@@ -666,6 +670,7 @@ class Cache:
         top: int | None = None,
         min_similarity: float | None = None,
         missing: Missing = "error",
+        num_threads: int | None = None,
     ) -> list[Matches]:
         """Find the stored documents that share a bucket with each of many documents; see `query`.
 
@@ -677,6 +682,8 @@ class Cache:
             As for `query`.
         missing : {"error", "empty"}, optional
             What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
+        num_threads : int, optional
+            Number of threads, as for `MinHasher.fingerprints`. The result does not depend on it.
 
         Returns
         -------
@@ -689,7 +696,7 @@ class Cache:
             If a text or a parameter is wrong, as for `query`.
         """
         most, least, made = self._limits(top, min_similarity)
-        rows = self._hasher.fingerprints(texts, missing=missing)
+        rows = self._hasher.fingerprints(texts, missing=missing, num_threads=num_threads)
         with self._reading() as stored:
             return [made(self._matches(stored, row, None, most, least)) for row in rows]
 

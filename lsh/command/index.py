@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ MAX_SHOWN_IDS = 5  # in a message
 
 EPILOG = f"""\
 examples:
-  lsh index create news.index --texts stored
+  lsh index create news.index
   lsh index add news.index 'news-*.jsonl.gz'
   lsh index query news.index new.jsonl
 
@@ -38,10 +39,11 @@ examples:
 
 CREATE = """\
 examples:
-  lsh index create news.index --threshold 0.7 --texts stored
+  lsh index create news.index --threshold 0.7
   lsh index create papers.index --screen --reject 0.85
 
-With --texts stored, matches are verified by the exact similarity; without, similarities are estimated.
+Matches are verified by the exact similarity of the texts. With --texts none the index is smaller, but similarities are
+estimated: a query finds only about half of the documents at the threshold, and dedup and pairs need --verify sketch.
 """
 
 REMOVE = """\
@@ -128,16 +130,16 @@ def _add_create(actions: argparse._SubParsersAction[console.Parser]) -> None:
     parser = _action(actions, "create", _create, "create an empty index in a new folder", CREATE)
     parser.add_argument(
         "--texts",
-        choices=("none", "stored"),
-        default="none",
-        help="stored: keep the texts, compressed, to verify matches (default none)",
+        choices=("stored", "none"),
+        default="stored",
+        help="stored: keep the texts, compressed, to verify matches; none: estimate similarities (default stored)",
     )
     parser.add_argument(
         "--sketch",
         choices=("8bit", "full", "none"),
         default="8bit",
         help="the part of a fingerprint that is stored to estimate similarities: 8 bits of each component, the full "
-        "components, or none, which requires --texts stored (default 8bit)",
+        "components, or none, which requires the texts (default 8bit)",
     )
     parser.add_argument(
         "--period",
@@ -168,14 +170,16 @@ def _create(namespace: argparse.Namespace) -> None:
     folder = indexing.folder_of(namespace.index)
     texts = "stored" if namespace.texts == "stored" else None
     if namespace.sketch == "none" and texts is None:
-        raise ValueError("--sketch none requires --texts stored")
+        raise ValueError("--sketch none requires stored texts; leave --texts none out")
     kept: dict[str, Any] = {
         "sketch": namespace.sketch,
         "texts": texts,
         "period": indexing.duration("--period", namespace.period, 1.0),
     }
     try:
-        index = _created_screen(namespace, folder, kept) if namespace.screen else _created(namespace, folder, kept)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "texts=None", UserWarning)  # a note says it
+            index = _created_screen(namespace, folder, kept) if namespace.screen else _created(namespace, folder, kept)
     except FileExistsError as error:
         if not os.path.isdir(folder):
             raise ValueError(f"{folder} is a file; name a new folder") from None
@@ -187,8 +191,12 @@ def _create(namespace: argparse.Namespace) -> None:
         if not namespace.quiet:
             bands, recall = index.bands, index.recall_at(index.threshold)
             kind = f"{counted(bands.num_bands, 'band')}, {bands.to_string()}"
-            why = "" if index._verifies else "; estimates decide, --texts stored compares texts"
-            console.say(f"{folder}: {kind}, find documents at {index.threshold:g} with probability {recall:.4f}{why}")
+            console.say(f"{folder}: {kind}, find documents at {index.threshold:g} with probability {recall:.4f}")
+            if not index._verifies:
+                console.say(
+                    "--texts none: similarities are estimated, which lowers this; lsh index dedup, lsh index "
+                    "pairs and --against-index need --verify sketch"
+                )
 
 
 def _created(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:

@@ -70,7 +70,7 @@ def check_comparison(index: Index, name: str, threshold: float, verify: str | No
     if verify == "exact" and not index.info()["texts"]:
         raise ValueError(
             f"{name} stores no texts to compare; give --verify sketch to compare estimates, or create an "
-            "index with --texts stored"
+            "index with the texts (without --texts none)"
         )
 
 

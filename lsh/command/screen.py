@@ -15,7 +15,7 @@ from lsh.command.new_documents import NewDocuments
 
 EPILOG = f"""\
 examples:
-  lsh index create papers.index --screen --texts stored
+  lsh index create papers.index --screen
   lsh screen papers.index today.jsonl -o verdicts.jsonl
   lsh screen papers.index drafts/ --check
   lsh screen papers.index --store --reject 0.85

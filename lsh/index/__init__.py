@@ -20,7 +20,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh import _checks, _texts
+from lsh import _checks, _texts, _threads
 from lsh._batch import Batch
 from lsh._grouping import band_keys
 from lsh._ids import several
@@ -99,7 +99,7 @@ class Index(Stored):
     --------
     >>> import lsh, tempfile
     >>> folder = tempfile.mkdtemp()
-    >>> with lsh.Index.create(f"{folder}/stories", texts="stored") as index:
+    >>> with lsh.Index.create(f"{folder}/stories") as index:
     ...     index.add("The quick brown fox jumps over the lazy dog, and runs away.", "a")
     ...     index.add("A slow red hen sits by the river, and sleeps.", "b")
     >>> with lsh.Index.open(f"{folder}/stories") as index:
@@ -148,7 +148,7 @@ class Index(Stored):
         num_seeds: int | None = None,
         random_state: int | None = 0,
         sketch: Sketch = "8bit",
-        texts: Literal["stored"] | Lookup | None = None,
+        texts: Literal["stored"] | Lookup | None = "stored",
         period: float = DAY,
     ) -> Index:
         """Create an index in a new folder, and open it for writing.
@@ -166,9 +166,9 @@ class Index(Stored):
             The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default: that of a
             plan that is given as `bands`, else 0.8.
         recall : float, optional
-            The least probability with which the bands find a document at the threshold. Default 0.99. Without texts
-            matches have an estimate that reaches the threshold, which about half of these documents have; see
-            `recall_at`.
+            The least probability with which the bands find a document at the threshold. Default 0.99. With
+            ``texts=None`` matches have an estimate that reaches the threshold, which about half of these documents
+            have; see `recall_at`.
         shingles : Shingles, optional
             How a text becomes a set of shingles. Default: the shingles of `hasher`, else those of a plan that is given
             as `bands`, else ``Shingles(8)``.
@@ -180,9 +180,10 @@ class Index(Stored):
         sketch : {"8bit", "full", "none"}, optional
             What is stored to estimate similarities: 8 bits of each component, all bits, or nothing, which requires
             texts.
-        texts : "stored" or callable, optional
-            Where the texts are that verify a match. ``"stored"``: in the index, compressed. A function that returns the
-            text of an id, or ``None`` if it is not known. Default: nowhere, so similarities are estimated.
+        texts : "stored", callable or None, optional
+            Where the texts are that verify a match. ``"stored"`` (default): in the index, compressed. A function that
+            returns the text of an id, or ``None`` if it is not known. ``None``: nowhere, so similarities are estimated,
+            and a warning says what that costs.
         period : float, optional
             Seconds. Documents of different periods are in different files if they have times, so that `expire` removes
             whole files. Default: a day.
@@ -198,10 +199,17 @@ class Index(Stored):
             If there is an index, or the folder has other files.
         TypeError, ValueError
             If a parameter is wrong, or no bands reach the recall.
+
+        Warns
+        -----
+        UserWarning
+            With ``texts=None``: which recall is left at the threshold, and which calls need texts.
         """
         parameters, lookup = _arguments.chosen_parameters(
             hasher, bands, threshold, recall, shingles, num_seeds, random_state, sketch, texts, period
         )
+        if texts is None:
+            _arguments.warn_without_texts(parameters)
         return cls._made(path, parameters, lookup, {})
 
     @classmethod
@@ -546,6 +554,7 @@ class Index(Stored):
         *,
         times: Iterable[Time | None] | None = None,
         missing: Missing = "error",
+        num_threads: int | None = None,
     ) -> None:
         """Add many documents; if there is an error in one of them, none is added.
 
@@ -560,33 +569,41 @@ class Index(Stored):
             The time of each document, ``None`` for no time; see `add`.
         missing : {"error", "empty"}, optional
             What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
+        num_threads : int, optional
+            Number of threads, as for `MinHasher.fingerprints`. The result does not depend on it.
 
         Raises
         ------
         TypeError, ValueError
             If an argument is wrong, or the numbers of texts, ids and times differ.
         """
+        workers = _threads.number_of(num_threads)
         for codes, stamps, batch in _arguments.pieces(texts, ids, times, missing):
-            self._add_batch(codes, stamps, batch)
+            self._add_batch(codes, stamps, batch, workers)
 
-    def _add_batch(self, codes: list[bytes], times: NDArray[np.int64], batch: Batch) -> None:
+    def _add_batch(
+        self, codes: list[bytes], times: NDArray[np.int64], batch: Batch, num_threads: int | None = None
+    ) -> None:
         """Add the documents of a batch, which has been checked, in parts."""
         with self._writing() as writer:
-            for documents, _, _ in self._parts(codes, times, batch):
+            for documents, _, _ in self._parts(codes, times, batch, num_threads):
                 if len(set(documents.codes)) < len(documents):
                     last = dict(zip(documents.codes, range(len(documents))))
                     documents = documents.take(np.array(sorted(last.values())))
                 writer.add(documents)
 
     def _parts(
-        self, codes: list[bytes], times: NDArray[np.int64], batch: Batch
+        self, codes: list[bytes], times: NDArray[np.int64], batch: Batch, num_threads: int | None
     ) -> Iterator[tuple[Documents, Array, Batch]]:
         """Yield the documents of a batch in parts, with the fingerprints and the texts of each part."""
         for start in range(0, len(codes), _arguments.PIECE):
             stop = min(start + _arguments.PIECE, len(codes))
             part = Batch(batch, start=start, stop=stop)
             one = stop - start == 1  # much faster than with threads
-            rows = batch_fingerprints(self.hasher, part) if one else self.hasher.fingerprints(part, missing="empty")
+            if one:
+                rows = batch_fingerprints(self.hasher, part)
+            else:
+                rows = self.hasher.fingerprints(part, missing="empty", num_threads=num_threads)
             yield self._documents(codes[start:stop], rows, times[start:stop], part), rows, part
 
     def _submit(
@@ -597,6 +614,7 @@ class Index(Stored):
         top: int,
         min_similarity: float,
         is_added: Callable[[Matches], bool],
+        num_threads: int | None,
     ) -> list[Matches]:
         """Add the documents of a batch whose matches allow it, one after the other; return the matches of each.
 
@@ -604,7 +622,7 @@ class Index(Stored):
         not a match. For `Screen`.
         """
         search, answers = self._search(min_similarity, top + 1), list[Matches]()
-        for documents, rows, part in self._parts(codes, times, batch):
+        for documents, rows, part in self._parts(codes, times, batch, num_threads):
             for i, code in enumerate(documents.codes):
                 own, text = _format.decoded_id(code), Batch(part, start=i, stop=i + 1)
                 with self._writing() as writer:
@@ -892,7 +910,7 @@ class Index(Stored):
         Examples
         --------
         >>> import lsh, tempfile
-        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", texts="stored", shingles=lsh.Shingles(4))
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", shingles=lsh.Shingles(4))
         >>> index.add_docs(["A cat sat on the mat today.", "A dog ran in the park."], ["a", "b"])
         >>> matches = index.query("A cat sat on the mat today!")
         >>> [(match.id, match.similarity) for match in matches], round(matches.recall, 3)
@@ -929,7 +947,13 @@ class Index(Stored):
         return Documents(codes, found, np.array([keys is not None]), sketch[None], times, None)
 
     def query_docs(
-        self, texts: Texts, *, top: int | None = None, min_similarity: float | None = None, missing: Missing = "error"
+        self,
+        texts: Texts,
+        *,
+        top: int | None = None,
+        min_similarity: float | None = None,
+        missing: Missing = "error",
+        num_threads: int | None = None,
     ) -> list[Matches]:
         """Find the documents that are similar to each of many texts; see `query`.
 
@@ -941,6 +965,8 @@ class Index(Stored):
             As for `query`.
         missing : {"error", "empty"}, optional
             What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
+        num_threads : int, optional
+            Number of threads, as for `MinHasher.fingerprints`. The result does not depend on it.
 
         Returns
         -------
@@ -953,12 +979,14 @@ class Index(Stored):
             If a text or a parameter is wrong, as for `query`.
         """
         search, allowed = self._search(min_similarity, top), _texts.allows_missing(missing)
+        workers = _threads.number_of(num_threads)
         answers: list[Matches] = []
         for piece in _texts.each_piece("texts", texts, _arguments.PIECE):
             batch = Batch(piece, len(answers), allowed)
             for start in range(0, len(batch), _arguments.PIECE):
                 part = Batch(batch, start=start, stop=min(start + _arguments.PIECE, len(batch)))
-                answers += self._answers(search, self.hasher.fingerprints(part, missing="empty"), part.tolist)
+                rows = self.hasher.fingerprints(part, missing="empty", num_threads=workers)
+                answers += self._answers(search, rows, part.tolist)
         return answers
 
     def _search(self, min_similarity: float | None, top: int | None) -> Search:
@@ -1042,7 +1070,7 @@ class Index(Stored):
         Examples
         --------
         >>> import lsh, tempfile
-        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", texts="stored", shingles=lsh.Shingles(4))
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", shingles=lsh.Shingles(4))
         >>> index.add_docs(["A cat sat on the mat today.", "A cat sat on the mat today!"], ["a", "b"])
         >>> for duplicate in index.deduplicate():
         ...     print(duplicate.id, duplicate.kept, duplicate.similarity)
@@ -1085,7 +1113,7 @@ class Index(Stored):
         Examples
         --------
         >>> import lsh, tempfile
-        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", texts="stored", shingles=lsh.Shingles(4))
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", shingles=lsh.Shingles(4))
         >>> index.add_docs(["A cat sat on the mat today.", "A cat sat on the mat today!"], ["a", "b"])
         >>> list(index.find_pairs())
         [('a', 'b', 0.92)]
@@ -1124,7 +1152,7 @@ class Index(Stored):
         ...     index.add("A cat sat on the mat today.", "a")
         ...     facts = index.info()
         >>> facts["documents"], facts["bands"], facts["texts"]
-        (1, '6x6+13x7', False)
+        (1, '6x6+13x7', True)
         """
         with self._reading() as view:
             held, recent = list(view.held), len(view.recent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import islice
@@ -19,6 +20,7 @@ from lsh.bands import Bands
 from lsh.index import _format, _manifest
 from lsh.index._format import NO_TIME
 from lsh.index._manifest import SKETCHES, Parameters
+from lsh.index._query import recall_at
 from lsh.minhash import MinHasher
 from lsh.planning import Plan, chosen_hasher, chosen_plan
 from lsh.shingling import Shingles
@@ -60,6 +62,18 @@ def chosen_parameters(
     if parameters.sketch == "none" and texts is None:
         raise ValueError("sketch='none' requires texts='stored', or a function that returns the text of an id")
     return parameters, lookup
+
+
+def warn_without_texts(parameters: Parameters) -> None:
+    """Warn of what an index without texts does not do, from a function that a caller calls."""
+    threshold, recall = parameters.plan.threshold, recall_at(parameters, parameters.plan.threshold, False)
+    warnings.warn(
+        f"texts=None: without texts, similarities are estimated, so a query finds a document at the threshold of "
+        f"{threshold:g} with a probability of {recall:.2g} only, and deduplicate and find_pairs need verify='sketch' "
+        "for this index; use texts='stored', or a function that returns the text of an id",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def where_texts_are(texts: object) -> tuple[bool, Lookup | None]:

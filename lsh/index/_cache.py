@@ -9,9 +9,10 @@ import tempfile
 
 import numpy as np
 
-from lsh.index import Index, _arguments, _format
+from lsh.index import Index, _arguments, _format, _manifest
 from lsh.index._disk import Disk
 from lsh.index._format import NO_TIME
+from lsh.index._manifest import Parameters
 from lsh.index._segment import Documents
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
@@ -28,7 +29,8 @@ def save(path: str, hasher: MinHasher, plan: Plan, ids: list[DocId], rows: Array
     beside = tempfile.mkdtemp(prefix=f"{os.path.basename(folder)}.", dir=os.path.dirname(folder))
     try:
         os.chmod(beside, stat.S_IMODE(os.stat(folder).st_mode))
-        with Index.create(beside, hasher, bands=plan, sketch="full") as index, index._writing() as writer:
+        parameters = Parameters(hasher, plan, "full", False, _manifest.microseconds("period", _arguments.DAY))
+        with Index._made(beside, parameters, None, {}) as index, index._writing() as writer:
             for start in range(0, len(codes), STEP):
                 some = rows[start : start + STEP]
                 times = np.full(len(some), NO_TIME, np.int64)

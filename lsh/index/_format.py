@@ -124,14 +124,12 @@ def encoded_id(name: str, value: object) -> bytes:
     """Return an id as a tag and its bytes; `name` is its parameter."""
     if isinstance(value, str):
         return b"s" + value.encode("utf-8", "surrogatepass")
-    if isinstance(value, (bytes, bytearray)):
+    if isinstance(value, bytes):
         return b"b" + value
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be str, bytes or a whole number, got {type(value).__name__}")
     try:
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError
-        return _INT(b"i", value.__index__())  # type: ignore[attr-defined]
-    except (AttributeError, TypeError):
-        raise TypeError(f"{name} must be str, bytes or a whole number, got {type(value).__name__}") from None
+        return _INT(b"i", int(value))
     except struct.error:
         raise ValueError(f"{name} must be from -2^63 to 2^63 - 1 if it is a number, got {value}") from None
 

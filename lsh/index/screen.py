@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh import _checks
+from lsh import _checks, _threads
 from lsh._batch import Batch
 from lsh.bands import Bands
 from lsh.cache import Matches
@@ -86,7 +86,7 @@ class Screen:
     --------
     >>> import lsh, tempfile
     >>> folder = tempfile.mkdtemp()
-    >>> with lsh.Screen.create(f"{folder}/papers", texts="stored") as screen:
+    >>> with lsh.Screen.create(f"{folder}/papers") as screen:
     ...     for name, text in [
     ...         ("tides", "The tides of the northern bay are higher in spring, when the moon is close to the earth"),
     ...         ("again", "The tides of the northern bay are higher in spring, when the moon is close to the Earth!"),
@@ -129,7 +129,7 @@ class Screen:
         num_seeds: int | None = None,
         random_state: int | None = 0,
         sketch: Sketch = "8bit",
-        texts: Literal["stored"] | Lookup | None = None,
+        texts: Literal["stored"] | Lookup | None = "stored",
         period: float = DAY,
     ) -> Screen:
         """Create an index for screening in a new folder, and open it for writing.
@@ -150,8 +150,8 @@ class Screen:
             index unless a plan is given.
         recall : float, optional
             The least probability with which the bands find a document at `recommend`. Default 0.95. At `reject` it is
-            much closer to 1. Without texts, the estimates of about half of the documents of just this similarity are
-            lower, and likewise at `reject`.
+            much closer to 1. With ``texts=None``, the estimates of about half of the documents of just this
+            similarity are lower, and likewise at `reject`.
         shingles : Shingles, optional
             Default: those of `hasher`, else of a plan that is given as `bands`, else three consecutive words,
             ``Shingles(3, "word", lowercase=True)``.
@@ -190,6 +190,8 @@ class Screen:
         )
         found = bands_recall(parameters, recommend, texts is not None)
         _check_recall(found, parameters.plan, recommend)
+        if texts is None:
+            _arguments.warn_without_texts(parameters)
         index = Index._made(path, parameters, lookup, {NOTE: {"reject": reject, "recommend": recommend}})
         return cls(index, top=top)
 
@@ -327,7 +329,7 @@ class Screen:
         """
         return self._submitted(*_arguments.single(text, id, time))[0]
 
-    def check_docs(self, texts: Texts, *, missing: Missing = "error") -> list[Verdict]:
+    def check_docs(self, texts: Texts, *, missing: Missing = "error", num_threads: int | None = None) -> list[Verdict]:
         """Decide about each of many documents without adding any.
 
         Parameters
@@ -336,6 +338,8 @@ class Screen:
             The texts, as for `MinHasher.fingerprints`. They are not compared with each other.
         missing : {"error", "empty"}, optional
             What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
+        num_threads : int, optional
+            Number of threads, as for `MinHasher.fingerprints`. The result does not depend on it.
 
         Returns
         -------
@@ -347,7 +351,9 @@ class Screen:
         TypeError, ValueError
             If a text is wrong, as for `MinHasher.fingerprints`.
         """
-        found = self._index.query_docs(texts, top=self._top, min_similarity=self._recommend, missing=missing)
+        found = self._index.query_docs(
+            texts, top=self._top, min_similarity=self._recommend, missing=missing, num_threads=num_threads
+        )
         return [self._verdict(matches) for matches in found]
 
     def submit_docs(
@@ -357,12 +363,13 @@ class Screen:
         *,
         times: Iterable[Time | None] | None = None,
         missing: Missing = "error",
+        num_threads: int | None = None,
     ) -> list[Verdict]:
         """Submit many documents, one after the other: each is also compared with those that were added before it.
 
         Parameters
         ----------
-        texts, ids, times, missing : optional
+        texts, ids, times, missing, num_threads : optional
             As for `Index.add_docs`.
 
         Returns
@@ -380,14 +387,18 @@ class Screen:
         If the function that returns the texts of the index fails, the documents before it have been submitted;
         `Index.rollback` undoes that.
         """
+        workers = _threads.number_of(num_threads)
         pieces = _arguments.pieces(texts, ids, times, missing)
-        return [verdict for piece in pieces for verdict in self._submitted(*piece)]
+        return [verdict for piece in pieces for verdict in self._submitted(*piece, workers)]
 
-    def _submitted(self, codes: list[bytes], times: NDArray[np.int64], batch: Batch) -> list[Verdict]:
+    def _submitted(
+        self, codes: list[bytes], times: NDArray[np.int64], batch: Batch, num_threads: int | None = None
+    ) -> list[Verdict]:
         def is_added(matches: Matches) -> bool:
             return self._verdict(matches).decision != "reject"
 
-        return list(map(self._verdict, self._index._submit(codes, times, batch, self._top, self._recommend, is_added)))
+        found = self._index._submit(codes, times, batch, self._top, self._recommend, is_added, num_threads)
+        return list(map(self._verdict, found))
 
     def _verdict(self, matches: Matches) -> Verdict:
         if not matches:

@@ -72,7 +72,7 @@ def test_counts_report_and_recall(folder):
 def test_ids_of_each_kind_and_no_texts(folder):
     """Without texts the estimates decide; the ids are a whole number, bytes and a text."""
     texts = [line.split("\t", 1)[1] for line in (folder / "new.tsv").read_text(encoding="utf-8").splitlines()[:3]]
-    with Index.create(folder / "b.index") as index:
+    with Index.create(folder / "b.index", texts=None) as index:
         index.add_docs(texts, [17, b"\xff\x01", "a b"])
     options = ["--against-index", "b.index", "--removed", "removed.tsv", "--verify", "sketch", "-q"]
     done(folder, "dedup", "new.tsv", "-o", "out.tsv", *options)
@@ -107,7 +107,7 @@ def test_errors_of_the_index(folder):
     assert "new.tsv is a file, not the folder of an index" in refused(folder, *command, "new.tsv")
     inside = refused(folder, "dedup", "a.index", "-o", "x.tsv", "--against-index", "a.index", "--format", "txt")
     assert "INPUT must not lie in" in inside
-    done(folder, "index", "create", "b.index", "-q")
+    done(folder, "index", "create", "b.index", "--texts", "none", "-q")
     assert "b.index stores no texts to compare; give --verify sketch" in refused(folder, *command, "b.index")
     report = refused(folder, *command, "b.index", "--verify", "sketch", "--report", "r.html")
     assert "--report shows texts, and b.index stores none; leave --report out" in report

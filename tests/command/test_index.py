@@ -69,7 +69,7 @@ def test_create_has_the_options_of_other_commands(tmp_path):
         shingles = package.Shingles(3, "word", lowercase=True)
         assert index.hasher == package.MinHasher(64, scheme="fss", shingles=shingles)
         assert index.plan == package.plan(0.6, 0.9, num_seeds=64)
-        assert (index.info()["sketch"], index.info()["texts"], index.info()["period"]) == ("full", False, 43200.0)
+        assert (index.info()["sketch"], index.info()["texts"], index.info()["period"]) == ("full", True, 43200.0)
 
 
 def test_create_with_bands(tmp_path):
@@ -86,13 +86,18 @@ def test_create_says_what_it_made(tmp_path):
         assert index.plan == package.plan(0.8, 0.99, num_seeds=128)
         expected = f"x.index: 19 bands, {index.bands.to_string()}, find documents at 0.8 with probability "
     assert result.stderr.decode().startswith(expected)
+    assert "--texts" not in result.stderr.decode()
     assert done(tmp_path, "index", "create", "y.index", "-q") == b""
+    result = lsh(tmp_path, "index", "create", "z.index", "--texts", "none")
+    assert "probability 0.50" in result.stderr.decode()
+    assert "--texts none: similarities are estimated" in result.stderr.decode()
+    assert "need --verify sketch" in result.stderr.decode()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--sketch", "none"], "--sketch none requires --texts stored"),
+        (["--sketch", "none", "--texts", "none"], "--sketch none requires stored texts; leave --texts none out"),
         (["--period", "1"], "--period must be a number and a unit (s, m, h, d or w), such as 30d, got '1'"),
         (["--period", "0s"], "--period must be 1s to 365,000d, got '0s'"),
         (["--period", "400000d"], "--period must be 1s to 365,000d, got '400000d'"),
@@ -190,7 +195,7 @@ def test_the_recall_of_another_similarity_is_printed(folder):
 
 
 def test_an_index_without_texts_estimates(tmp_path):
-    done(tmp_path, "index", "create", "x.index", "-q")
+    done(tmp_path, "index", "create", "x.index", "--texts", "none", "-q")
     done(tmp_path, "index", "add", "x.index", SAMPLE)
     (found,) = answers(done(tmp_path, "index", "query", "x.index", "--id", "s002", "--top", 1))
     (match,) = found["matches"]
@@ -454,7 +459,9 @@ def test_documents_are_listed(folder, where):
     some = answers(done(folder, "index", "list", "a.index", "7", "s002", "--texts"))
     assert some == [{"id": 7, "time": 1.5, "text": "in time"}, {"id": "s002", "time": None, "text": texts["s002"]}]
     assert "no document of the index has the id 's001'" in refused(folder, "index", "list", "a.index", "s002", "s001")
-    done(folder, "index", "create", "b.index", "--threshold", "0.7", "-q")  # the list makes another index
+    done(
+        folder, "index", "create", "b.index", "--threshold", "0.7", "--texts", "none", "-q"
+    )  # the list makes another index
     done(folder, "index", "add", "b.index", "list.jsonl", "--time-field", "time", "-q")
     with Index.open(folder / "b.index") as index:
         assert list(index) == list(map(str, expected))
@@ -472,8 +479,11 @@ def test_info_is_printed(tmp_path):
     table = done(tmp_path, "index", "info", "x.index").decode()
     assert table.splitlines()[0] == "documents   4"
     assert "times       2024-01-01T00:00:00Z to 2024-01-03T00:00:00Z\nperiods     of 1 day\n" in table
+    assert "texts       stored: matches are exact\n" in table
+    done(tmp_path, "index", "create", "z.index", "--texts", "none", "-q")
+    table = done(tmp_path, "index", "info", "z.index").decode()
     assert "texts       not stored: similarities are estimated\n" in table
-    with Index.open(tmp_path / "x.index") as index:
+    with Index.open(tmp_path / "z.index") as index:
         assert f"threshold   0.8, recall 0.99, {index.recall_at(0.8):.2g} with estimates\n" in table
     done(tmp_path, "index", "create", "y.index", "--screen", "--texts", "stored", "--reject", "0.8")
     table = done(tmp_path, "index", "info", "y.index").decode()

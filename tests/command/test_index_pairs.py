@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
     """A folder with an index of the sample, and one without texts; tests do not change it."""
     made = tmp_path_factory.mktemp("indexes")
     done(made, "index", "create", "a.index", "--texts", "stored", "-q")
-    done(made, "index", "create", "b.index", "-q")
+    done(made, "index", "create", "b.index", "--texts", "none", "-q")
     for name in ("a.index", "b.index"):
         done(made, "index", "add", name, SAMPLE, "-q")
     return made

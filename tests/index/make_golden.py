@@ -25,8 +25,8 @@ TEXTS = [
 ]
 KINDS: dict[str, dict[str, Any]] = {
     "texts": {"texts": "stored", "period": 10.0},
-    "8bit": {},
-    "full": {"sketch": "full"},
+    "8bit": {"texts": None},
+    "full": {"sketch": "full", "texts": None},
 }
 IDENTITY = "0123456789abcdef"  # else it is random
 IDS = ["a", b"\xff", 3, -(2**63), "empty", "\ud800"]

@@ -290,7 +290,7 @@ def test_texts_are_read_where_they_are_needed(tmp_path):
 
 def test_unknown_texts(tmp_path):
     old = [text for text in corpus(1, 100) if len(text) > 5]
-    with Index.create(tmp_path / "index", HASHER, bands=PLAN, sketch="full") as index:
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts=None, sketch="full") as index:
         index.add_docs(old, range(len(old)))
     index = Index.open(tmp_path / "index")
     for run in (
@@ -320,7 +320,7 @@ def test_unknown_texts(tmp_path):
 def test_estimates_from_eight_bits(tmp_path):
     """They are corrected for equal bytes of different components: unbiased, and 0 at the least."""
     old, new = corpus(1, 300, 20), corpus(2, 300, 20)
-    with Index.create(tmp_path / "index", HASHER, bands=PLAN) as index:
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts=None) as index:
         index.add_docs(old, range(300))
     low = HASHER.fingerprints(old).astype(np.uint8), HASHER.fingerprints(new).astype(np.uint8)
     pairs = list(lsh.find_pairs(new, others=Index.open(tmp_path / "index"), verify="sketch"))
@@ -425,7 +425,7 @@ def test_pairs_are_those_of_the_call(tmp_path):
 
 
 def test_pairs_need_texts_or_another_verify(tmp_path):
-    with Index.create(tmp_path / "index", HASHER, bands=PLAN) as index:
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts=None) as index:
         with pytest.raises(ValueError, match="verify='sketch' to compare estimates"):
             index.find_pairs()
         with pytest.raises(ValueError, match=r"threshold=0.1 has a recall of .* create an index with threshold=0.1"):

@@ -83,7 +83,10 @@ def test_ids_of_all_kinds_are_different(folder):
     assert reopened(folder) == {}
 
 
-@pytest.mark.parametrize("bad", [1.5, None, True, 2**63, -(2**63) - 1, (1,), ["a"]])
+@pytest.mark.parametrize(
+    "bad",
+    [1.5, None, True, 2**63, -(2**63) - 1, (1,), ["a"], bytearray(b"a"), memoryview(b"a"), np.array(5), np.bool_(True)],
+)
 def test_ids_of_other_types_are_refused(folder, bad):
     with Index.create(folder, **SETTINGS) as index:
         with pytest.raises((TypeError, ValueError), match=r"^id must be "):
@@ -662,9 +665,27 @@ def test_texts_are_looked_up(folder):
         index.query(FERRY)
 
 
+def test_texts_are_stored_unless_none_is_given(folder):
+    with Index.create(folder / "a") as index:
+        index.add_docs([FERRY, FERRY_LESS], ["a", "b"])
+        assert index.recall_at(0.8) > 0.98
+        assert [(one.id, one.kept) for one in index.deduplicate()] == [("b", "a")]
+    message = r"texts=None: .* with a probability of 0\.51 only, and deduplicate and find_pairs need verify='sketch' "
+    with pytest.warns(UserWarning, match=message) as caught:
+        index = Index.create(folder / "b", texts=None)
+    assert caught[0].filename == __file__
+    with index:
+        index.add_docs([FERRY, FERRY_LESS], ["a", "b"])
+        assert 0.5 < index.recall_at(0.8) < 0.52
+        assert [one.id for one in index.deduplicate(verify="sketch")] == ["b"]
+        assert lsh.deduplicate([FERRY], against=index, verify="sketch").keep.tolist() == [False]
+        with pytest.raises(ValueError, match="texts"):
+            index.deduplicate()
+
+
 def test_an_index_without_sketches_verifies_everything(folder):
     with pytest.raises(ValueError, match="sketch='none' requires texts"):
-        Index.create(folder, sketch="none")
+        Index.create(folder, sketch="none", texts=None)
     with Index.create(folder, sketch="none", texts="stored") as index:
         index.add_docs([FERRY, FERRY_LESS], ["a", "b"])
         assert [match.id for match in index.query(FERRY)] == ["a", "b"]

@@ -49,13 +49,18 @@ def test_the_package_loads_it_when_it_is_used():
 
 
 def test_the_defaults(folder):
+    with pytest.warns(UserWarning, match="texts=None: .* the threshold of 0.5 with a probability of 0.49 only"):
+        made = Screen.create(folder / "estimates", texts=None)
+    with made as screen:
+        assert screen.index._recalls(0.9, None)[0] > 0.99 > 0.6 > screen.index.recall_at(0.9, min_similarity=0.9) > 0.45
+    folder = folder / "texts"
     with Screen.create(folder) as screen:
+        assert screen.index.info()["texts"]
         assert (screen.reject, screen.recommend, screen.top) == (0.9, 0.5, 10)
         assert screen.index.hasher.shingles == SHINGLES == lsh.Shingles(3, "word", lowercase=True)
         assert screen.index.hasher.num_seeds == COMPONENTS == 400
         assert screen.index.threshold == screen.recommend
         assert screen.index.recall == RECALL == 0.95
-        assert screen.index._recalls(0.9, None)[0] > 0.99 > 0.6 > screen.index.recall_at(0.9, min_similarity=0.9) > 0.45
         assert screen.index.path == str(folder)
         assert "reject=0.9, recommend=0.5" in repr(screen)
 

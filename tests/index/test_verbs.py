@@ -26,7 +26,7 @@ class Store:
         if kind == "cache":
             self.all = lsh.Cache(HASHER, bands=PLAN.bands)
         else:
-            self.all = lsh.Index.create(folder, HASHER, bands=PLAN, sketch="full")
+            self.all = lsh.Index.create(folder, HASHER, bands=PLAN, sketch="full", texts=None)
         self.kind, self.add, self.remove = kind, self.all.add, self.all.remove
 
     def move(self) -> None:
@@ -86,6 +86,21 @@ def test_many_queries(store):
         store.all.query_docs(["a", None])
 
 
+@pytest.mark.parametrize("num_threads", [1, 3])
+def test_the_result_does_not_depend_on_threads(store, num_threads):
+    texts = [sentence(i % 5) for i in range(12)]
+    store.all.add_docs(texts, range(12), num_threads=num_threads)
+    store.move()
+    assert store.all.query_docs(texts, num_threads=num_threads) == store.all.query_docs(texts)
+    for call in (
+        lambda: store.all.add_docs(["a"], ["x"], num_threads=0),
+        lambda: store.all.query_docs(["a"], num_threads=0),
+    ):
+        with pytest.raises(ValueError, match="num_threads must be"):
+            call()
+    assert len(store.all) == 12
+
+
 def test_wrong_arguments(store):
     for call in (
         lambda: store.add(None, "a"),
@@ -126,7 +141,9 @@ def test_the_parameters_have_the_same_names(store):
 def test_an_index_answers_as_a_cache(tmp_path_factory, documents, data):
     """The same matches, estimates and intervals, from whole fingerprints in any place."""
     cache = lsh.Cache(HASHER, bands=PLAN.bands)
-    with lsh.Index.create(tmp_path_factory.mktemp("verbs") / "index", HASHER, bands=PLAN, sketch="full") as index:
+    with lsh.Index.create(
+        tmp_path_factory.mktemp("verbs") / "index", HASHER, bands=PLAN, sketch="full", texts=None
+    ) as index:
         for doc_id, seed, cut in documents:
             doc = sentence(seed)[cut:]
             for add in (cache.add_doc, index.add):

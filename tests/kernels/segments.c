@@ -374,9 +374,9 @@ static void make_shape(shape *s)
     s->removed = removed;
     memcpy(s->bands, bands, sizeof bands);
     memcpy(s->sorted, sorted, sizeof sorted);
-    for (size_t i = 0; i < BANDS * 3; i++) {
-        const band *b = bands + i / 3;
-        s->right[i / 3][i % 3] = memcpy(get(b->sizes[i % 3]), b->memory[i % 3], b->sizes[i % 3]);
+    for (size_t i = 0; i < BANDS * 2; i++) {
+        const band *b = bands + i / 2;
+        s->right[i / 2][i % 2] = memcpy(get(b->sizes[i % 2]), b->memory[i % 2], b->sizes[i % 2]);
     }
     s->blocks = blocks;
 }
@@ -389,8 +389,8 @@ static void load_shape(const shape *s)
     removed = s->removed;
     memcpy(bands, s->bands, sizeof bands);
     memcpy(sorted, s->sorted, sizeof sorted);
-    for (size_t i = 0; i < BANDS * 3; i++)
-        memcpy(bands[i / 3].memory[i % 3], s->right[i / 3][i % 3], bands[i / 3].sizes[i % 3]);
+    for (size_t i = 0; i < BANDS * 2; i++)
+        memcpy(bands[i / 2].memory[i % 2], s->right[i / 2][i % 2], bands[i / 2].sizes[i % 2]);
     blocks = s->blocks;
 }
 

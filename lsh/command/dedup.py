@@ -73,7 +73,7 @@ tables, tab-separated, without a header line:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files to write, ``None`` for one that is not wanted; a dry run writes the report only."""
+    """The files to write, ``None`` for one that is not wanted; a dry run writes all but the documents."""
 
     documents: str | None
     removed: str | None
@@ -167,7 +167,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="write no file except --report; print how many documents would be removed",
+        help="do not write OUTPUT; print how many documents would be removed. Tables and the report are written",
     )
     options.add_matching(parser)
     parser.add_argument(
@@ -219,8 +219,8 @@ def run(namespace: argparse.Namespace) -> None:
         console.say(f"{request.matching.hasher!r}\n{request.matching.bands}")
     if request.index is not None and not request.running.quiet:
         indexing.say_recall(request.index, request.matching.threshold, request.matching.verify)
-    if not request.outputs.dry_run:
-        inputs.note_memory((path for _, path in request.outputs.named()), request.running.quiet)
+    written = [path for name, path in request.outputs.named() if name != "OUTPUT" or not request.outputs.dry_run]
+    inputs.note_memory(written, request.running.quiet)
     counts = _deduplicate(request, watch)
     watch.stage("writing")  # and closing
     counts["seconds"] = {**watch.seconds, "total": sum(watch.seconds.values())}
@@ -245,7 +245,7 @@ def _request(namespace: argparse.Namespace) -> Request:
         namespace.dry_run,
     )
     for name, path in outputs.named():
-        written = name == "--report" or not outputs.dry_run
+        written = name != "OUTPUT" or not outputs.dry_run
         if outputs.json and written and path == files.STANDARD:
             raise ValueError(f"--json and {name} both write to standard output; name a file as {name}")
         if outputs.json or (written and path == files.STANDARD):
@@ -348,7 +348,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     reading, outputs, spill = request.reading, request.outputs, inputs.own_spill(request.running)
     with ExitStack() as opened:
         rejects = None
-        if outputs.rejects is not None and not outputs.dry_run:
+        if outputs.rejects is not None:
             rejects = opened.enter_context(files.Target(outputs.rejects, folder=request.running.temp_dir))
         everything = [request.sources, *request.references]
         documents = opened.enter_context(inputs.open_documents(reading, request.sources, rejects, everything, spill))
@@ -377,8 +377,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
             report = opened.enter_context(files.Target(outputs.report, folder=request.running.temp_dir))
             report.write(_report(request, result, texts, against, meter).encode())
             watch.stage("report")
-        if target is not None:
-            _write(outputs, documents, result, texts, against, target, meter)
+        _write(outputs, documents, result, texts, against, target, meter)
         for complete in filter(None, (rejects, report)):
             complete.commit()
         watch.stage("writing")
@@ -477,24 +476,26 @@ def _write(
     result: lsh.Deduplication,
     texts: TextStream,
     against: TextStream | _Stored,
-    target: files.Target | files.FolderTarget,
+    target: files.Target | files.FolderTarget | None,
     meter: console.Meter,
 ) -> None:
-    """Write the kept documents and the tables, and put all files in place when they are complete."""
+    """Write the kept documents, if they have a target, and the tables; put all in place when they are complete."""
     with ExitStack() as opened:
-        opened.enter_context(target)
-        size = documents.size
-        files.write_kept(documents, result.keep, target, lambda position: meter.bytes("writing", position, size))
-        meter.bytes("writing", size, size)
+        if target is not None:
+            opened.enter_context(target)
+            size = documents.size
+            files.write_kept(documents, result.keep, target, lambda position: meter.bytes("writing", position, size))
+            meter.bytes("writing", size, size)
         tables = []
         for path, rows in ((outputs.removed, _removed_rows), (outputs.clusters, _cluster_rows)):
             if path is not None:
                 tables.append(opened.enter_context(files.Target(path, folder=documents.temporary)))
                 for row in rows(result, texts, against):
                     tables[-1].write(files.table_row(*row))
-        for each in [*tables, target]:
+        targets = [*tables, *([] if target is None else [target])]
+        for each in targets:
             each.complete()
-        for each in [*tables, target]:  # the documents last: with them the output is complete
+        for each in targets:  # the documents last: with them the output is complete
             each.commit()
 
 

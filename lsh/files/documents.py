@@ -8,6 +8,7 @@ their positions, and the kept records are copied by their places. The formats ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 
 import numpy as np
@@ -392,7 +393,13 @@ def table_row(*cells: bytes) -> bytes:
 
 
 def _cell(identity: bytes) -> bytes:
-    """Return an id as one cell of a table, with tabs and line ends as escapes."""
+    r"""Return an id as one cell of a table, with tabs and line ends as escapes.
+
+    A lone surrogate of JSON, which UTF-8 cannot hold, is written as JSON writes it, such as ``\ud800``.
+    """
     for raw, escaped in ((b"\t", rb"\t"), (b"\n", rb"\n"), (b"\r", rb"\r")):
         identity = identity.replace(raw, escaped)
+    if b"\xed" in identity:
+        with suppress(UnicodeDecodeError):  # other bytes that are not UTF-8 stay
+            identity = identity.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace")
     return identity

@@ -350,9 +350,28 @@ def test_memory_and_threads_change_nothing(tmp_path):
         assert others == [first, first]
 
 
+def test_a_dry_run_writes_the_tables_only(news):
+    tables = ["--removed", "removed.tsv", "--clusters", "clusters.tsv"]
+    done(news, "dedup", "news.txt", "-o", "out.txt", *tables)
+    expected = contents(news)
+    for name in ("out.txt", "removed.tsv", "clusters.tsv"):
+        (news / name).unlink()
+    done(news, "dedup", "news.txt", "-o", "out.txt", "--dry-run", *tables)
+    assert "out.txt" in expected
+    assert contents(news) == {name: data for name, data in expected.items() if name != "out.txt"}
+
+
+def test_lone_surrogates_in_ids_are_escapes_in_a_table(tmp_path):
+    (tmp_path / "in.jsonl").write_bytes(
+        b'{"id": "a\\ud800", "text": "%b"}\n{"id": "b\\udfff", "text": "%b"}\n' % (A, A)
+    )
+    done(tmp_path, "dedup", "in.jsonl", "-o", "out.jsonl", "--removed", "removed.tsv")
+    assert (tmp_path / "removed.tsv").read_bytes().decode("utf-8") == "b\\udfff\ta\\ud800\t1.0\n"
+
+
 def test_dry_run_writes_nothing(news):
     before = contents(news)
-    for more in [[], ["-o", "out.txt", "--removed", "removed.tsv", "--clusters", "clusters.tsv"], ["-o", "-"]]:
+    for more in [[], ["-o", "out.txt"], ["-o", "-"]]:
         result = lsh(news, "dedup", "news.txt", "--dry-run", *more)
         assert result.returncode == 0
         assert result.stdout == b""
@@ -631,7 +650,7 @@ def test_several_inputs_and_what_is_skipped(tmp_path):
     assert bz2.decompress((tmp_path / "out.jsonl.bz2").read_bytes()) == b'{"body": "%s"}\n{"body": "%s"}\n' % (A, B)
     assert (tmp_path / "bad").read_bytes() == b'{"body"\n' * 3
     done(tmp_path, "dedup", "1.jsonl", "--dry-run", "--on-bad-line", "skip", "--rejects", "other")
-    assert not (tmp_path / "other").exists()
+    assert (tmp_path / "other").read_bytes() == b'{"body"\n'
     assert "one format" in refused(tmp_path, "dedup", "1.jsonl", "x.tsv", "-o", "out.jsonl")
 
 

@@ -25,7 +25,7 @@ from lsh.files.prefetch import prefetched
 from lsh.files.records import InputError
 from lsh.files.remote import Part
 
-COMPRESSED_START = 16  # bytes by which a compressed file is recognised, or more
+COMPRESSED_START = 16  # bytes: enough to recognise each compression
 RANGES_SIZE = 1 << 18  # bytes of ranges that are read at once: they stay in the cache of a core
 COPY_SIZE = 1 << 22  # bytes of ranges that are copied at once
 
@@ -127,7 +127,8 @@ class Input:
     def _is_plain(self) -> bool:
         """Tell whether the first bytes of the file are those of no compressed file."""
         with suppress(OSError), self._source.opened() as file:
-            return compression.recognised(file.read(COMPRESSED_START)) is None
+            start = file.read(COMPRESSED_START)
+            return len(start) == COMPRESSED_START and compression.recognised(start) is None
         return False
 
     def damaged(self, error: compression.DamagedError, line: int = 0) -> InputError:

@@ -20,6 +20,7 @@ from answers import read_table, removals
 from running import contents, done, lsh, process, refused
 
 import lsh as package
+from lsh.command import console
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 
@@ -89,7 +90,8 @@ def test_first_form(news):
     assert (news / "news.txt").read_bytes() == DOCUMENTS
 
 
-def test_summary_is_one_line_on_stderr(news):
+def test_summary_is_one_line_on_stderr(news, monkeypatch):
+    monkeypatch.setattr(console, "MIN_SECONDS", 0.0)  # shorter runs have no speed
     result = lsh(news, "dedup", "news.txt", "-o", "unique.txt")
     line = result.stderr.decode()
     assert line.count("\n") == 1
@@ -104,8 +106,9 @@ def test_summary_is_one_line_on_stderr(news):
 
 
 @pytest.mark.parametrize("more", [[], ["--report", "report.html"]])
-def test_the_speed_leaves_out_report_and_writing(tmp_path, more):
+def test_the_speed_leaves_out_report_and_writing(tmp_path, more, monkeypatch):
     """The speed counts only the seconds of reading, grouping and comparing."""
+    monkeypatch.setattr(console, "MIN_SECONDS", 0.0)
     result = lsh(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--json", *more)
     counts = json.loads(result.stdout)
     seconds = counts["seconds"]
@@ -116,6 +119,11 @@ def test_the_speed_leaves_out_report_and_writing(tmp_path, more):
     parts = ", ".join(f"{stage} {seconds[stage]:.1f}" for stage in ("report", "writing") if stage in seconds)
     expected = f", {seconds['total']:.1f} seconds ({parts}), {rate} MB/s of text without {without}"
     assert expected in result.stderr.decode()
+
+
+def test_a_short_run_has_no_speed(news, monkeypatch):
+    monkeypatch.setattr(console, "MIN_SECONDS", 1e9)
+    assert b"MB/s" not in lsh(news, "dedup", "news.txt", "-o", "unique.txt").stderr
 
 
 def test_cluster_of_several_counts_once(tmp_path):

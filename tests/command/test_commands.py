@@ -22,6 +22,7 @@ from running import done, lsh, process, refused
 
 import lsh as package
 from lsh import text_plot
+from lsh.command import console
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 
@@ -83,7 +84,8 @@ def test_pairs_to_a_file(tmp_path):
     assert done(tmp_path, "pairs", "-", "--format", "tsv", stdin=SAMPLE.read_bytes()) == expected
 
 
-def test_pairs_say_one_line(tmp_path):
+def test_pairs_say_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "MIN_SECONDS", 0.0)
     (tmp_path / "in.txt").write_bytes(A + b"\n" + B + b"\n" + A + b"\n")
     line = lsh(tmp_path, "pairs", "in.txt").stderr.decode()
     number = r"\d+(\.\d+)?"
@@ -474,7 +476,8 @@ def test_stats_count_every_text_without_shingles(tmp_path):
     assert (by_word["without_shingles"], by_char["without_shingles"]) == (3001, 1)
 
 
-def test_stats_are_quiet(tmp_path):
+def test_stats_are_quiet(tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "MIN_SECONDS", 0.0)
     assert lsh(tmp_path, "stats", SAMPLE).stderr == b"text: column 2; id: column 1\n"
     assert lsh(tmp_path, "stats", SAMPLE, "-q").stderr == b""
     assert re.search(rb"seconds, .* MB/s", lsh(tmp_path, "stats", SAMPLE, "-v").stderr)

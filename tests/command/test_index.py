@@ -111,7 +111,7 @@ def test_create_says_what_it_made(tmp_path):
         (["--screen", "--bands", "80x3", "--recall", "0.9"], "--recall cannot be combined with --bands"),
         (["--bands", "20x7"], "bands take 140 components, a fingerprint has 128"),
         (["--bands", "20"], "--bands must look like 20x6 or 2x7+14x8 (bands x width), got '20'"),
-        (["--texts", "kept"], "argument --texts: invalid choice: 'kept'"),
+        (["--texts", "kept"], "argument --texts: invalid choice 'kept'"),
         (["--thresh", "0.9"], "unrecognized option --thresh; did you mean --threshold?"),
     ],
 )

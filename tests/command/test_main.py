@@ -59,7 +59,14 @@ def test_no_command_is_the_help(news):
     ("arguments", "words"),
     [
         (["dedup"], "are required: INPUT; see lsh dedup --help"),
-        (["nonsense"], "invalid choice: 'nonsense'"),
+        (["nonsense"], "invalid choice 'nonsense'; choose from dedup, pairs"),
+        (["dedpu", "news.txt"], "invalid choice 'dedpu'; did you mean dedup?"),
+        (
+            ["dedup", "news.txt", "-o", "x", "--unit", "wrod"],
+            "argument --unit: invalid choice 'wrod'; did you mean word?",
+        ),
+        (["dedup", "news.txt", "-o", "x", "--threshold", "0,8"], "expected a number, got '0,8'; write 0.8"),
+        (["dedup", "news.txt", "-o", "x", "--max-memory", "-4GB"], "--max-memory must be a number of bytes"),
         (["dedup", "news.txt"], "give -o OUTPUT, or --dry-run to write nothing; see lsh dedup --help"),
         (["dedup", "news.txt", "--nonsense", "1"], "unrecognized option --nonsense; see lsh dedup --help"),
         (["dedup", "news.txt", "-o", "x", "--treshold=.9"], "option --treshold; did you mean --threshold?"),
@@ -74,7 +81,7 @@ def test_no_command_is_the_help(news):
         (["dedup", "news.txt", "-o", "x", "--max-memory", "2", "GB"], "write a size without a space, such as 500GB"),
         (["plan", "b.txt"], "unexpected argument 'b.txt'; name the files of a corpus after --corpus"),
         (["--nonsense"], "unrecognized option --nonsense; see lsh --help"),
-        (["dedup", "news.txt", "-o", "x", "--keep", "best"], "argument --keep: invalid choice: 'best'"),
+        (["dedup", "news.txt", "-o", "x", "--keep", "best"], "argument --keep: invalid choice 'best'"),
     ],
 )
 def test_bad_usage(news, arguments, words):

@@ -277,3 +277,17 @@ def test_the_format_of_the_page_is_a_format(tmp_path, monkeypatch):
     assert read(path, on_bad_line="skip") == [(b"1", b"one"), (b"2", "drü|x".encode())]
     done(tmp_path, "dedup", path, "-o", "out.bars", "--on-bad-line", "skip", "--encoding", "latin-1")
     assert (tmp_path / "out.bars").read_bytes() == "1|one\n2|drü|x\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        (b"one\r\ntwo", b"one\r\ntwo\r\n"),
+        (b"one\ntwo", b"one\ntwo\n"),
+        (b"one\r\nmore\ntwo", b"one\r\nmore\ntwo\n"),
+        (b"two", b"two\n"),
+    ],
+)
+def test_a_missing_end_of_line_is_that_of_the_line_before(tmp_path, first, expected):
+    paths = [file_of(tmp_path, "a.txt", first), file_of(tmp_path, "b.txt", b"last\r\n")]
+    assert kept(paths, [True] * (first.count(b"\n") + 2), tmp_path / "out.txt") == expected + b"last\r\n"

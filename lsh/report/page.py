@@ -69,19 +69,21 @@ def joined(parts: Iterable[object], between: str = "") -> Html:
 class Section(Html):
     """A part of the page with a heading, which the table of contents names."""
 
-    title: str
+    heading: str
 
 
 def section(title: str, *parts: object) -> Section:
     """Return a part of the page with a heading."""
     made = Section(element("section", element("h2", title), *parts, id=_anchor(title)))
-    made.title = title
+    made.heading = title
     return made
 
 
 def contents(parts: Iterable[object]) -> Html:
     """Return a table of contents of the sections among the parts."""
-    links = [element("a", part.title, href=f"#{_anchor(part.title)}") for part in parts if isinstance(part, Section)]
+    links = [
+        element("a", part.heading, href=f"#{_anchor(part.heading)}") for part in parts if isinstance(part, Section)
+    ]
     return element("nav", *links, class_="contents", aria_label="Contents")
 
 

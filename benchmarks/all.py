@@ -282,6 +282,10 @@ def engine_table(result: Result) -> str:
     head = ["corpus", "documents", "MB", "s", "first s", "s on the wall", "us a document", "MB more memory"]
     head += ["removed", "compared", "capped", "planted found"]
     text = f"{where(result)}. {result['about']}.\n\n{table(head, rows)}"
+    for name, found in result["cases"].items():
+        machine = found.get("machine", result["machine"])
+        if machine != result["machine"]:
+            text += f"\n\n{name}: lsh {machine['lsh']}, {machine['cpu']} ({machine['simd']})."
     rows = [
         [
             f"{name}, {stage}",

@@ -143,7 +143,7 @@ def run(name: str, count: int | None, max_memory: str | None) -> dict[str, Any]:
         found["least_max_memory_bytes"] = LEAST_BYTES * len(corpus)
         found["bound_kept"] = before + more <= most + BESIDE
     found["cpu_us_per_document"] = 1e6 * (min(cpu) - found["cpu_seconds_of_reading"]) / len(corpus)
-    return {**found, **check(corpus, result, case.sample)}
+    return {**found, **check(corpus, result, case.sample), "machine": harness.machine()}
 
 
 def compare_threads(name: str) -> dict[str, Any]:
@@ -209,7 +209,10 @@ def main() -> None:
         "documents": sum(case["documents"] for case in found.values()),
         "bytes": round(sum(case["megabytes"] for case in found.values()) * 1e6),
     }
-    harness.write("engine", {"about": about, "data": data, "cases": found, "threads": in_threads}, folder)
+    content = {"about": about, "data": data, "cases": found, "threads": in_threads}
+    if options.update:
+        content["machine"] = stored["machine"]  # of the rows that are not measured now; those name their own
+    harness.write("engine", content, folder)
 
 
 if __name__ == "__main__":

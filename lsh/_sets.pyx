@@ -6,6 +6,10 @@ read without a lock. A thread that adds an entry takes the cache for itself; whe
 entry is left out. An entry that is removed is overwritten when no thread can read it any more: every thread notes the
 time (the number of removals) when it begins with another text, and reads entries only that were there since then. This
 is epoch-based reclamation: Fraser, Practical lock-freedom, 2004, section 5.2.3.
+
+The shingles of a text whose set is larger than `max_shingles` are divided into parts by the top bits of their hashes,
+as in a radix sort (counted, then written side by side), and the parts of two texts are compared one by one: the table
+of a part stays in the cache, so the time grows in proportion to the texts.
 """
 
 from cython cimport final

@@ -85,9 +85,12 @@ def _add(index: Index, documents: NewDocuments, meter: console.Meter, num_thread
     state = documents.state()
     own = "" if state is None else f"{NOTE} {hashlib.sha256(json.dumps(state).encode()).hexdigest()}"
     others = _other_notes(index._note, own)
-    file, count = _place(index._note.get(own, {}))
+    noted = index._note.get(own, {})
+    file, count = _place(noted)
     if count:
         console.say(f"continuing after an interrupt: after {counted(count, 'document')} of {documents.name(file)}")
+        if noted.get("state", index._additions) != index._additions:
+            console.say("the index has changed since then: what was removed or replaced is not added again")
     added, committed, kept = 0, time.monotonic(), 0
     try:
         for part in documents.read(file, count):
@@ -95,7 +98,7 @@ def _add(index: Index, documents: NewDocuments, meter: console.Meter, num_thread
             added += len(part.ids)
             meter.reading("adding")
             if added >= COMMIT_DOCUMENTS or time.monotonic() - committed >= COMMIT_SECONDS:
-                place = {"file": part.file, "count": part.end, "time": int(time.time())}
+                place = {"file": part.file, "count": part.end, "time": int(time.time()), "state": index._additions}
                 index._commit({**others, own: place} if own else others)
                 added, committed, kept = 0, time.monotonic(), kept + added
     except KeyboardInterrupt:

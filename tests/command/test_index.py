@@ -567,6 +567,7 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
             result = lsh(tmp_path, *command)
         assert result.returncode == 130
         assert (b"continuing after an interrupt: after " in result.stderr) == (stored > 0)
+        assert b"the index has changed" not in result.stderr
         assert (b" committed; the same command continues after them\n" in result.stderr) == (commits > 0)
         with Index.open(tmp_path / "x.index") as index:
             assert len(index) > stored or commits == 0
@@ -592,8 +593,23 @@ def test_documents_that_were_removed_in_between_are_not_added_again(tmp_path, mo
         assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
     committed = list(Index.open(tmp_path / "x.index"))
     done(tmp_path, "index", "remove", "x.index", *committed[:3])
-    done(tmp_path, "index", "add", "x.index", "x.jsonl", "-q")
+    result = lsh(tmp_path, "index", "add", "x.index", "x.jsonl")
+    assert b"the index has changed since then: what was removed or replaced is not added again\n" in result.stderr
     assert set(Index.open(tmp_path / "x.index")) == {f"d{i}" for i in range(12_000)} - set(committed[:3])
+
+
+def test_a_replacement_in_between_is_noticed(tmp_path, monkeypatch, small_steps):
+    write_lines(tmp_path / "x.jsonl", range(9_000))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
+    committed = next(iter(Index.open(tmp_path / "x.index")))
+    done(tmp_path, "index", "add", "x.index", "-", "--format", "tsv", stdin=f"{committed}\ta newer version".encode())
+    result = lsh(tmp_path, "index", "add", "x.index", "x.jsonl")
+    assert b"the index has changed since then" in result.stderr
+    with Index.open(tmp_path / "x.index") as index:
+        assert index.text_of(committed) == b"a newer version"
 
 
 @pytest.mark.parametrize("is_written", [False, True])

@@ -88,7 +88,9 @@ class Lasting:
     def __init__(self, folder: Path, kind: type, create: bool = False) -> None:
         path = folder / "index"
         self.kind = kind
-        self.index = lsh.Index.create(path, bands=PLAN, shingles=SHINGLES) if create else lsh.Index.open(path)
+        self.index = (
+            lsh.Index.create(path, bands=PLAN, shingles=SHINGLES, texts=None) if create else lsh.Index.open(path)
+        )
 
     def add(self, texts: list[bytes], first: int) -> None:
         ids: Iterable[Any] = range(first, first + len(texts))
@@ -356,7 +358,7 @@ def rate(work: Callable[[list[bytes]], Any], texts: list[bytes]) -> float:
 def bucket(folder: Path) -> dict[str, Any]:
     """Measure queries that share a band with a million equal documents: one that none passes, and one for the best."""
     shutil.rmtree(folder, ignore_errors=True)
-    index = lsh.Index.create(folder, bands=PLAN, shingles=SHINGLES)
+    index = lsh.Index.create(folder, bands=PLAN, shingles=SHINGLES, texts=None)
     text = documents([NEW])[0]
     for start in range(0, BUCKET, BATCH):
         index.add_docs([text] * BATCH, range(start, start + BATCH))

@@ -50,6 +50,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     new_documents.add_options(parser)
     options.add(parser, "--json")
     indexing.add_loudness(parser)
+    options.add(parser.add_argument_group("running"), "--num-threads")
     options.add_reading(parser)
     parser.set_defaults(run=run)
 
@@ -58,12 +59,12 @@ def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh index add``."""
     if namespace.json:
         console.check_standard_output()
-    started = time.perf_counter()
+    started, workers = time.perf_counter(), options.num_threads(namespace)
     documents = new_documents.from_options(namespace)
     with indexing.opened(namespace.index, "a") as index, documents:
         before = len(index)
         output = files.STANDARD if namespace.json else None
-        _add(index, documents, console.progress(namespace.quiet, output, [documents], namespace.verbose))
+        _add(index, documents, console.progress(namespace.quiet, output, [documents], namespace.verbose), workers)
         after = len(index)
     counts = {
         "documents": documents.count,
@@ -79,22 +80,25 @@ def run(namespace: argparse.Namespace) -> None:
         console.say(_summary(counts, time.perf_counter() - started))
 
 
-def _add(index: Index, documents: NewDocuments, meter: console.Meter) -> None:
+def _add(index: Index, documents: NewDocuments, meter: console.Meter, num_threads: int | None) -> None:
     """Add the documents, in steps that are committed with the place where the next one begins."""
     state = documents.state()
     own = "" if state is None else f"{NOTE} {hashlib.sha256(json.dumps(state).encode()).hexdigest()}"
     others = _other_notes(index._note, own)
-    file, count = _place(index._note.get(own, {}))
+    noted = index._note.get(own, {})
+    file, count = _place(noted)
     if count:
         console.say(f"continuing after an interrupt: after {counted(count, 'document')} of {documents.name(file)}")
+        if noted.get("state", index._additions) != index._additions:
+            console.say("the index has changed since then: what was removed or replaced is not added again")
     added, committed, kept = 0, time.monotonic(), 0
     try:
         for part in documents.read(file, count):
-            index.add_docs(part.texts, part.ids, times=part.times, missing="empty")
+            index.add_docs(part.texts, part.ids, times=part.times, missing="empty", num_threads=num_threads)
             added += len(part.ids)
             meter.reading("adding")
             if added >= COMMIT_DOCUMENTS or time.monotonic() - committed >= COMMIT_SECONDS:
-                place = {"file": part.file, "count": part.end, "time": int(time.time())}
+                place = {"file": part.file, "count": part.end, "time": int(time.time()), "state": index._additions}
                 index._commit({**others, own: place} if own else others)
                 added, committed, kept = 0, time.monotonic(), kept + added
     except KeyboardInterrupt:

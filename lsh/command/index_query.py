@@ -68,6 +68,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         help="minimum similarity of a match (default: the threshold of the index)",
     )
     indexing.add_loudness(parser)
+    options.add(parser.add_argument_group("running"), "--num-threads")
     options.add_reading(parser)
     parser.set_defaults(run=run)
 
@@ -75,6 +76,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh index query``."""
     started = time.perf_counter()
+    options.num_threads(namespace)  # checked before anything is opened
     given = [name for name in ("input", "text", "id") if getattr(namespace, name) not in (None, [])]
     if len(given) != 1:
         namespace.parser.error("give one of INPUT, --text and --id")
@@ -138,7 +140,11 @@ def _of_files(
     """Yield the matches of the documents of files."""
     for part in documents.read():
         found = index.query_docs(
-            part.texts, top=namespace.top, min_similarity=namespace.min_similarity, missing="empty"
+            part.texts,
+            top=namespace.top,
+            min_similarity=namespace.min_similarity,
+            missing="empty",
+            num_threads=namespace.num_threads,
         )
         yield from zip(part.ids, found)
         meter.reading("asking")

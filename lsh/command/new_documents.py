@@ -11,6 +11,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
+import numpy as np
+
 from lsh import files
 from lsh._batch import Batch
 from lsh.command import console, indexing, inputs, options
@@ -70,8 +72,8 @@ class NewDocuments:
     Attributes
     ----------
     count, num_bytes, skipped, hidden : int
-        How many documents and bytes of text were read, how many malformed lines were skipped, and how many hidden files
-        were not read.
+        How many documents and bytes of text were read, how many were skipped for a bad line, id or time, and how
+        many hidden files were not read.
     num_passes, position, size : int
         For `console.Meter`.
     """
@@ -96,7 +98,7 @@ class NewDocuments:
         self._has_times, self._prefix = time_field is not None, id_prefix
         self._notes: set[str] | None = set() if notes else None
         self._opened: list[files.Documents] = []
-        self.count = self.num_bytes = self.skipped = 0
+        self.count = self.num_bytes = self.skipped = self._num_bad = 0
         self.hidden = sources.hidden
         self.position = self.size = 0
 
@@ -138,17 +140,22 @@ class NewDocuments:
                 continue
             start = len(block.texts) - fresh
             ids = self._ids(documents, cast(list[bytes], block.ids().tolist())[start:])
-            if self._needs_ids and "" in ids:
-                place = done - fresh + ids.index("") + 1
-                raise files.InputError(
-                    documents.name, f"the id of document {place} is null or empty; give it one, or use --id-field none"
-                )
+            skip = "" if documents.format.name in ("parquet", "arrow") else ", or --on-bad-line skip"
+            values = block.sources()[start:] if self._has_times else None
+            problems, times = self._checked(ids, values, done - fresh + 1, skip)
+            if problems and self._reading.on_bad_line == "error":
+                raise files.InputError(documents.name, next(iter(problems.values())))
             texts = Batch(block.texts, missing=True, start=start)
-            times = self._times(documents, ids, block.sources()[start:]) if self._has_times else None
-            self.count, self.num_bytes = self.count + fresh, self.num_bytes + int(texts.sizes().sum())
+            if problems:
+                good = [i for i in range(fresh) if i not in problems]
+                self._num_bad += len(problems)
+                texts, ids = Batch(texts.take(np.array(good, np.int64)), missing=True), [ids[i] for i in good]
+                times = None if times is None else [times[i] for i in good]
+            self.count, self.num_bytes = self.count + len(ids), self.num_bytes + int(texts.sizes().sum())
             yield Part(texts, ids, times, number, done)
         self._say_notes(documents)
-        self.position, self.skipped = before + documents.size, self.skipped + documents.skipped
+        self.position = before + documents.size
+        self.skipped, self._num_bad = self.skipped + documents.skipped + self._num_bad, 0
 
     def _blocks(self, documents: files.Documents) -> Iterator[tuple[int, files.Block]]:
         """Yield the blocks of a file, each with how many of its bytes were read then."""
@@ -179,17 +186,27 @@ class NewDocuments:
         without = documents.format.name == "txt" or self._reading.id_field == "none"
         return without or any(NUMBERS_NOTE in note for note in documents.notes)
 
-    def _times(
-        self, documents: files.Documents, ids: Sequence[str], values: Iterable[bytes]
-    ) -> list[float | datetime | None]:
-        """Return the time of each document, ``None`` for an empty one."""
+    def _checked(
+        self, ids: Sequence[str], values: Sequence[bytes] | None, first: int, skip: str
+    ) -> tuple[dict[int, str], list[float | datetime | None] | None]:
+        """Return what is wrong with the id or the time of documents, by their place, and all times.
+
+        An empty time is ``None``; `first` is the number of the first document in its file, `skip` ends each message.
+        """
+        problems = {}
+        for i, identity in enumerate(ids if self._needs_ids and "" in ids else ()):
+            if not identity:
+                place = f"the id of document {first + i}"
+                problems[i] = f"{place} is null or empty; give it one, or use --id-field none{skip}"
         times: list[float | datetime | None] = []
-        for identity, value in zip(ids, values):
+        for i, value in enumerate(values or ()):
+            time = None
             try:
-                times.append(indexing.parsed_time(value.decode("utf-8", "replace").strip()) if value.strip() else None)
+                time = indexing.parsed_time(value.decode("utf-8", "replace").strip()) if value.strip() else None
             except ValueError as error:
-                raise files.InputError(documents.name, f"document {identity!r}: {error}") from None
-        return times
+                problems.setdefault(i, f"document {ids[i]!r}: {error}{skip}")
+            times.append(time)
+        return dict(sorted(problems.items())), None if values is None else times
 
     def _say_notes(self, documents: files.Documents) -> None:
         """Print the notes that have not been printed."""

@@ -36,6 +36,11 @@ def whole(text: str) -> int:
 
 
 SHARED_OPTIONS: dict[str, dict[str, Any]] = {  # that `add` adds to a parser
+    "--num-threads": {
+        "type": whole,
+        "metavar": "N",
+        "help": "number of threads (default: all cores that the process may use)",
+    },
     "--threshold": {"type": float, "help": "minimum similarity of near duplicates (default 0.8)"},
     "--ngram": {"type": whole, "help": "length of a shingle in units (default 8)"},
     "--unit": {"choices": UNITS, "help": "unit of --ngram (default char)"},
@@ -220,9 +225,7 @@ def add_matching(parser: argparse.ArgumentParser) -> None:
 def add_running(parser: argparse.ArgumentParser) -> None:
     """Add the options of `running`."""
     group = parser.add_argument_group("running")
-    group.add_argument(
-        "--num-threads", type=whole, metavar="N", help="number of threads (default: all cores that the process may use)"
-    )
+    add(group, "--num-threads")
     group.add_argument(
         "--max-memory",
         metavar="SIZE",
@@ -349,15 +352,18 @@ def _with_bands(values: dict[str, Any], recall: float | None) -> Matching:
     return Matching(**{**values, "bands": bands if plan is None else plan})
 
 
+def num_threads(namespace: argparse.Namespace) -> int | None:
+    """Return the number of threads, ``None`` for all cores."""
+    given = namespace.num_threads
+    return None if given is None else _checks.whole_number("--num-threads", given, 1, _threads.MAX_THREADS)
+
+
 def running(namespace: argparse.Namespace) -> Running:
     """Return threads, memory and messages."""
-    num_threads = namespace.num_threads
-    if num_threads is not None:
-        num_threads = _checks.whole_number("--num-threads", num_threads, 1, _threads.MAX_THREADS)
     max_memory, temp_dir = memory_size("--max-memory", namespace.max_memory), namespace.temp_dir
     if temp_dir is not None or max_memory is not None:
         temp_dir = temporary_folder("--temp-dir", temp_dir)
-    return Running(num_threads, max_memory, temp_dir, namespace.quiet, namespace.verbose)
+    return Running(num_threads(namespace), max_memory, temp_dir, namespace.quiet, namespace.verbose)
 
 
 def _given_or_default(namespace: argparse.Namespace, name: str) -> Any:

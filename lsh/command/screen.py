@@ -61,13 +61,14 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         help="maximum number of matches of a document (default 10)",
     )
     indexing.add_loudness(parser)
+    options.add(parser.add_argument_group("running"), "--num-threads")
     options.add_reading(parser)
     parser.set_defaults(run=run, parser=parser)
 
 
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh screen``."""
-    started = time.perf_counter()
+    started, workers = time.perf_counter(), options.num_threads(namespace)
     _checks.whole_number("--top", namespace.top, 1)
     for name in ("reject", "recommend"):
         if (value := getattr(namespace, name)) is not None:
@@ -86,9 +87,11 @@ def run(namespace: argparse.Namespace) -> None:
         target = opened.enter_context(files.Target(namespace.output))
         for part in documents.read():
             if namespace.check:
-                verdicts = screen.check_docs(part.texts, missing="empty")
+                verdicts = screen.check_docs(part.texts, missing="empty", num_threads=workers)
             else:
-                verdicts = screen.submit_docs(part.texts, part.ids, times=part.times, missing="empty")
+                verdicts = screen.submit_docs(
+                    part.texts, part.ids, times=part.times, missing="empty", num_threads=workers
+                )
             for identity, (decision, matches) in zip(part.ids, verdicts):
                 decisions[decision] += 1
                 target.write(indexing.line(identity, matches, decision=decision))

@@ -429,6 +429,12 @@ class Index(Stored):
         with self._reading() as view:
             return view.manifest.note
 
+    @property
+    def _additions(self) -> str:
+        """How many documents are stored, and how many were ever added: another text after each change of documents."""
+        with self._reading() as view:
+            return f"{len(view)} of {view.recent.next_arrival}"
+
     def _commit(self, note: Note) -> None:
         """Commit, and replace the note in the same step."""
         with self._writing() as writer:

@@ -111,7 +111,7 @@ def test_create_says_what_it_made(tmp_path):
         (["--screen", "--bands", "80x3", "--recall", "0.9"], "--recall cannot be combined with --bands"),
         (["--bands", "20x7"], "bands take 140 components, a fingerprint has 128"),
         (["--bands", "20"], "--bands must look like 20x6 or 2x7+14x8 (bands x width), got '20'"),
-        (["--texts", "kept"], "argument --texts: invalid choice 'kept'"),
+        (["--texts", "kept"], "argument --texts: invalid choice 'kept'; choose from"),
         (["--thresh", "0.9"], "unrecognized option --thresh; did you mean --threshold?"),
     ],
 )
@@ -331,6 +331,7 @@ def test_bad_times_are_refused(tmp_path, value, message):
     options = ["--field", "text", "--time-field", "day"]
     got = refused(tmp_path, "index", "add", "x.index", "x.csv", *options)
     assert "x.csv: document 'a': " in got
+    assert got.rstrip().endswith(", or --on-bad-line skip")
     assert message in got
     got = refused(tmp_path, "index", "add", "x.index", "x.csv", "--field", "text", "--time-field", "hour")
     assert "--time-field" in got
@@ -340,6 +341,40 @@ def test_bad_times_are_refused(tmp_path, value, message):
     assert "--time-field is 'hour', and there is no header" in got
     got = refused(tmp_path, "index", "add", "x.index", "x.csv", "--field", "text", "--time-field", "text")
     assert len(got) < 200
+
+
+def test_bad_times_and_empty_ids_are_skipped_like_bad_lines(tmp_path):
+    done(tmp_path, "index", "create", "x.index", "-q")
+    rows = ["id,text,day", "a,one text,2024-01-01", "b,two texts,yesterday", ",three texts,2024-01-03", ",four,never"]
+    (tmp_path / "x.csv").write_text("\n".join([*rows, "e,five texts,2024-01-05", ""]), encoding="utf-8")
+    options = ["--field", "text", "--time-field", "day", "--on-bad-line", "skip"]
+    command = ["x.index", "x.csv", *options]
+    result = lsh(tmp_path, "screen", *command, "--check", "--recommend", "0.8")
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["a", "e"]
+    assert b"2 documents, 2 accepted" in result.stderr
+    assert b"3 bad lines skipped" in result.stderr
+    counts = json.loads(done(tmp_path, "index", "add", *command, "--num-threads", "1", "--json"))
+    assert (counts["documents"], counts["skipped"], counts["stored"]) == (2, 3, 2)
+    with Index.open(tmp_path / "x.index") as index:
+        assert [index.time_of(doc_id) for doc_id in ("a", "e")] == [1704067200, 1704412800]
+        assert index.text_of("e") == b"five texts"
+
+
+@pytest.mark.parametrize("command", [("index", "add"), ("index", "query"), ("screen",)])
+def test_the_number_of_threads_is_checked(folder, command):
+    assert "--num-threads" in refused(folder, *command, "a.index", "new.jsonl", "--num-threads", "0")
+
+
+def test_the_number_of_threads_is_passed_on(folder, monkeypatch):
+    given = []
+    for name in ("add_docs", "query_docs"):
+        real = getattr(Index, name)
+        monkeypatch.setattr(Index, name, lambda *a, real=real, **k: (given.append(k["num_threads"]), real(*a, **k))[1])
+    (folder / "n.jsonl").write_bytes(b'{"id": "x", "text": "good"}\n')
+    for verb in ("index", "query"), ("index", "add"), ("screen",):
+        more = ["--check", "--recommend", "0.8"] if verb == ("screen",) else []
+        done(folder, *verb, "a.index", "n.jsonl", "--num-threads", "1", *more)
+    assert given == [1, 1, 1]
 
 
 def test_old_documents_expire(tmp_path):
@@ -532,6 +567,7 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
             result = lsh(tmp_path, *command)
         assert result.returncode == 130
         assert (b"continuing after an interrupt: after " in result.stderr) == (stored > 0)
+        assert b"the index has changed" not in result.stderr
         assert (b" committed; the same command continues after them\n" in result.stderr) == (commits > 0)
         with Index.open(tmp_path / "x.index") as index:
             assert len(index) > stored or commits == 0
@@ -557,8 +593,23 @@ def test_documents_that_were_removed_in_between_are_not_added_again(tmp_path, mo
         assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
     committed = list(Index.open(tmp_path / "x.index"))
     done(tmp_path, "index", "remove", "x.index", *committed[:3])
-    done(tmp_path, "index", "add", "x.index", "x.jsonl", "-q")
+    result = lsh(tmp_path, "index", "add", "x.index", "x.jsonl")
+    assert b"the index has changed since then: what was removed or replaced is not added again\n" in result.stderr
     assert set(Index.open(tmp_path / "x.index")) == {f"d{i}" for i in range(12_000)} - set(committed[:3])
+
+
+def test_a_replacement_in_between_is_noticed(tmp_path, monkeypatch, small_steps):
+    write_lines(tmp_path / "x.jsonl", range(9_000))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
+    committed = next(iter(Index.open(tmp_path / "x.index")))
+    done(tmp_path, "index", "add", "x.index", "-", "--format", "tsv", stdin=f"{committed}\ta newer version".encode())
+    result = lsh(tmp_path, "index", "add", "x.index", "x.jsonl")
+    assert b"the index has changed since then" in result.stderr
+    with Index.open(tmp_path / "x.index") as index:
+        assert index.text_of(committed) == b"a newer version"
 
 
 @pytest.mark.parametrize("is_written", [False, True])

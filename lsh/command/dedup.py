@@ -556,6 +556,7 @@ def _print_counts(request: Request, counts: dict[str, Any]) -> None:
             "threshold": request.matching.threshold,
             "bands": bands,
             "recall": None if counts["capped"] else _recall(request),
+            "random_state": request.matching.hasher.random_state,
             "peak_memory": console.peak_memory(),
         }
         console.write_data(json.dumps({**counts, **run}) + "\n")

@@ -266,9 +266,15 @@ def _request(namespace: argparse.Namespace) -> Request:
     inputs.check_table("--removed", outputs.removed)
     inputs.check_table("--clusters", outputs.clusters)
     _check_report(outputs.report)
+    sources = inputs.find(reading, places, running.quiet)
+    others = [inputs.find(reading, one, running.quiet) for one in references]
+    for one in others:
+        if (shared := inputs.shared_file(sources, one)) is not None:
+            problem = "a file compared with itself loses every document; name other reference files"
+            raise ValueError(f"{shared} is INPUT and --against: {problem}")
     return Request(
-        inputs.find(reading, places),
-        [inputs.find(reading, one) for one in references],
+        sources,
+        others,
         index,
         namespace.keep,
         matching,

@@ -181,8 +181,8 @@ def _check_ending(documents: files.Documents, output: str) -> None:
         raise ValueError(f"{shown}: INPUT is a folder of files; write {remedy}")
 
 
-def find(reading: Reading, places: Sequence[files.Place]) -> files.Sources:
-    """Return the files of a collection; a pattern is for folders."""
+def find(reading: Reading, places: Sequence[files.Place], quiet: bool = False) -> files.Sources:
+    """Return the files of a collection; a pattern is for folders. A note says which file is named twice."""
     for place in places:
         if place.is_folder and _is_index(place.path):
             raise ValueError(
@@ -190,7 +190,17 @@ def find(reading: Reading, places: Sequence[files.Place]) -> files.Sources:
                 "or pairs, or --against-index"
             )
     pattern = reading.pattern if any(place.is_folder for place in places) else None
-    return files.find_sources(places, reading.format, pattern)
+    sources = files.find_sources(places, reading.format, pattern)
+    if sources.repeated and not quiet:
+        more = f", and {len(sources.repeated) - 1:,} more" if len(sources.repeated) > 1 else ""
+        console.say(f"{files.shown(sources.repeated[0])}{more}: named twice, read once")
+    return sources
+
+
+def shared_file(first: files.Sources, second: files.Sources) -> str | None:
+    """Return the name of a file that is in both collections, ``None`` if there is none."""
+    known = {files.same_key(source.path) for source in first.found} - {files.STANDARD}
+    return next((files.shown(one.path) for one in second.found if files.same_key(one.path) in known), None)
 
 
 def _is_index(folder: str) -> bool:

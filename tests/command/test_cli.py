@@ -298,6 +298,29 @@ def test_files_in_each_others_way(news, arguments, word):
     assert word in refused(news, "dedup", "news.txt", *arguments)
 
 
+def test_a_file_that_is_named_twice_is_read_once(news):
+    (news / "folder").mkdir()
+    (news / "folder" / "part.jsonl").write_bytes(b'{"text": "%s"}\n' % STORY)
+    (news / "link.txt").symlink_to("news.txt")
+    for names, count in (
+        (["news.txt", "news.txt"], b"5 documents, "),
+        (["news.txt", "./news.txt"], b"5 documents, "),
+        (["news.txt", "link.txt"], b"5 documents, "),
+        (["folder", "folder/part.jsonl"], b"1 document, "),
+    ):
+        result = lsh(news, "dedup", *names, "--dry-run")
+        assert result.stderr.startswith(f"{names[1]}: named twice, read once\n".encode())
+        assert count in result.stderr
+        assert lsh(news, "dedup", *names, "--dry-run", "-q").stderr == b""
+
+
+@pytest.mark.parametrize("against", ["news.txt", "./news.txt", "link.txt"])
+def test_input_must_not_be_its_own_reference(news, against):
+    (news / "link.txt").symlink_to("news.txt")
+    message = refused(news, "dedup", "news.txt", "-o", "out.txt", "--against", against)
+    assert f"{against} is INPUT and --against: a file compared with itself loses every document" in message
+
+
 def test_standard_input_twice(news):
     message = refused(news, "dedup", "-", "--against", "-", "-o", "out.txt", "--format", "txt", stdin=DOCUMENTS)
     assert "standard input" in message

@@ -145,8 +145,9 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "-o",
         "--output",
         metavar="OUTPUT",
-        help="file to write, or - for standard output; name/ makes a new folder with a file for each file of INPUT, at "
-        "its path within INPUT, or of several INPUTs within the deepest folder that holds them; for a folder of texts, "
+        help="file to write (missing folders are made), or - for standard output; name/ makes a new folder "
+        "with a file for each file of INPUT, at its path within INPUT, "
+        "or of several INPUTs within the deepest folder that holds them; for a folder of texts, "
         "a new folder with the kept files",
     )
     parser.add_argument(
@@ -262,7 +263,7 @@ def _request(namespace: argparse.Namespace) -> Request:
         indexing.check_apart(index.path, places)
     references = [files.expanded([path]) for path in namespace.against or ()]
     read = inputs.named("INPUT", places) + [pair for one in references for pair in inputs.named("--against", one)]
-    inputs.check_files(read, outputs.named(), reading, into_folder=True)
+    inputs.check_files(read, outputs.named(), reading, into_folder=True, makes_folders=True)
     inputs.check_table("--removed", outputs.removed)
     inputs.check_table("--clusters", outputs.clusters)
     _check_report(outputs.report)
@@ -353,6 +354,8 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     """Read, decide and write; return the counts of the run."""
     reading, outputs, spill = request.reading, request.outputs, inputs.own_spill(request.running)
     with ExitStack() as opened:
+        written = [path for name, path in outputs.named() if name != "OUTPUT" or not outputs.dry_run]
+        opened.enter_context(inputs.made_folders(written))
         rejects = None
         if outputs.rejects is not None:
             rejects = opened.enter_context(files.Target(outputs.rejects, folder=request.running.temp_dir))

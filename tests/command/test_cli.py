@@ -289,7 +289,6 @@ def test_against(tmp_path):
         (["-o", "out.txt", "--removed", "old.txt", "--against", "old.txt"], "--against"),
         (["-o", "out.txt", "--clusters", "out.txt"], "--clusters"),
         (["-o", "out.txt", "--removed", "a.tsv", "--clusters", "a.tsv"], "--clusters"),
-        (["-o", "out.txt", "--clusters", "absent/clusters.tsv"], "--clusters"),
         (["-o", "-", "--json"], "--json"),
     ],
 )
@@ -722,16 +721,28 @@ def test_removed_must_be_a_third_file(news, removed, exists):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["-o", "absent/out.txt"],
+        ["-o", "news.txt/out.txt"],
         ["-o", "folder.txt"],
         ["-o", ""],
-        ["-o", "out.txt", "--removed", "absent/removed.tsv"],
+        ["-o", "out.txt", "--removed", "news.txt/removed.tsv"],
         ["-o", "out.txt", "--removed", "folder.txt"],
     ],
 )
 def test_output_that_cannot_be_written(news, arguments):
     (news / "folder.txt").mkdir()
     refused(news, "dedup", "news.txt", *arguments)
+
+
+def test_missing_folders_are_made(news):
+    done(news, "dedup", "news.txt", "-o", "a/b/out.txt", "--removed", "c/removed.tsv", "--clusters", "c/d/clusters.tsv")
+    assert (news / "a" / "b" / "out.txt").read_bytes() == KEPT
+    assert (news / "c" / "removed.tsv").exists()
+    assert (news / "c" / "d" / "clusters.tsv").exists()
+    done(news, "dedup", "news.txt", "-o", "e/out.txt", "--dry-run")
+    (news / "bad.tsv").write_bytes(b"1\tone\n2 two\n")
+    refused(news, "dedup", "bad.tsv", "-o", "e/f/out.tsv", "--removed", "g/removed.tsv")
+    assert not (news / "e").exists()
+    assert not (news / "g").exists()
 
 
 def test_error_leaves_both_outputs_as_they_were(tmp_path):

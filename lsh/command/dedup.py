@@ -77,6 +77,7 @@ class Outputs:
 
     documents: str | None
     removed: str | None
+    removed_documents: str | None
     clusters: str | None
     rejects: str | None
     report: str | None
@@ -88,6 +89,7 @@ class Outputs:
         return [
             ("OUTPUT", self.documents),
             ("--removed", self.removed),
+            ("--removed-documents", self.removed_documents),
             ("--clusters", self.clusters),
             ("--rejects", self.rejects),
             ("--report", self.report),
@@ -152,6 +154,11 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     parser.add_argument(
         "--removed", metavar="FILE", help="write the ids of removed documents, with those of the kept ones"
+    )
+    parser.add_argument(
+        "--removed-documents",
+        metavar="FILE",
+        help="write the removed documents themselves, as OUTPUT has the kept ones",
     )
     parser.add_argument("--clusters", metavar="FILE", help="write the clusters of two or more documents")
     parser.add_argument("--rejects", metavar="FILE", help="write the lines that --on-bad-line skip leaves out")
@@ -239,6 +246,7 @@ def _request(namespace: argparse.Namespace) -> Request:
     outputs = Outputs(
         namespace.output,
         namespace.removed,
+        namespace.removed_documents,
         namespace.clusters,
         namespace.rejects,
         namespace.report,
@@ -362,6 +370,9 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         everything = [request.sources, *request.references]
         documents = opened.enter_context(inputs.open_documents(reading, request.sources, rejects, everything, spill))
         inputs.check_output(documents, outputs.documents)
+        if outputs.removed_documents is not None and documents.format.name == files.FOLDER:
+            raise ValueError("--removed-documents writes one file, and INPUT is a folder of texts; use --removed")
+        inputs.check_output(documents, outputs.removed_documents)
         target = None
         if outputs.documents is not None and not outputs.dry_run:
             target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
@@ -496,6 +507,10 @@ def _write(
             files.write_kept(documents, result.keep, target, lambda position: meter.bytes("writing", position, size))
             meter.bytes("writing", size, size)
         tables = []
+        if outputs.removed_documents is not None:
+            removed = files.target(documents, outputs.removed_documents)
+            tables.append(opened.enter_context(removed))
+            files.write_kept(documents, ~result.keep, removed)
         for path, rows in ((outputs.removed, _removed_rows), (outputs.clusters, _cluster_rows)):
             if path is not None:
                 tables.append(opened.enter_context(files.Target(path, folder=documents.temporary)))

@@ -733,6 +733,16 @@ def test_output_that_cannot_be_written(news, arguments):
     refused(news, "dedup", "news.txt", *arguments)
 
 
+def test_removed_documents(news):
+    done(news, "dedup", "news.txt", "-o", "out.txt", "--removed-documents", "gone.txt")
+    assert (news / "gone.txt").read_bytes() == b"\n".join([CLOSE, OTHER]) + b"\n"
+    assert (news / "out.txt").read_bytes() == KEPT
+    assert "the output has the format of the input" in refused(
+        news, "dedup", "news.txt", "--dry-run", "--removed-documents", "gone.csv"
+    )
+    assert "OUTPUT" in refused(news, "dedup", "news.txt", "-o", "x.txt", "--removed-documents", "x.txt")
+
+
 def test_missing_folders_are_made(news):
     done(news, "dedup", "news.txt", "-o", "a/b/out.txt", "--removed", "c/removed.tsv", "--clusters", "c/d/clusters.tsv")
     assert (news / "a" / "b" / "out.txt").read_bytes() == KEPT

@@ -506,16 +506,18 @@ def _write(
             size = documents.size
             files.write_kept(documents, result.keep, target, lambda position: meter.bytes("writing", position, size))
             meter.bytes("writing", size, size)
-        tables = []
+        tables: list[files.Target | files.FolderTarget] = []
         if outputs.removed_documents is not None:
             removed = files.target(documents, outputs.removed_documents)
-            tables.append(opened.enter_context(removed))
+            opened.enter_context(removed)
+            tables.append(removed)
             files.write_kept(documents, ~result.keep, removed)
         for path, rows in ((outputs.removed, _removed_rows), (outputs.clusters, _cluster_rows)):
             if path is not None:
-                tables.append(opened.enter_context(files.Target(path, folder=documents.temporary)))
+                table = opened.enter_context(files.Target(path, folder=documents.temporary))
+                tables.append(table)
                 for row in rows(result, texts, against):
-                    tables[-1].write(files.table_row(*row))
+                    table.write(files.table_row(*row))
         targets = [*tables, *([] if target is None else [target])]
         for each in targets:
             each.complete()

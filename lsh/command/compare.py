@@ -37,7 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "--confidence", type=float, default=0.95, help="confidence level of the interval (default 0.95)"
     )
     options.add(parser, "--json")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, random_state=None)
 
 
 def run(namespace: argparse.Namespace) -> None:

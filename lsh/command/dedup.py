@@ -77,6 +77,7 @@ class Outputs:
 
     documents: str | None
     removed: str | None
+    removed_documents: str | None
     clusters: str | None
     rejects: str | None
     report: str | None
@@ -88,6 +89,7 @@ class Outputs:
         return [
             ("OUTPUT", self.documents),
             ("--removed", self.removed),
+            ("--removed-documents", self.removed_documents),
             ("--clusters", self.clusters),
             ("--rejects", self.rejects),
             ("--report", self.report),
@@ -145,12 +147,18 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "-o",
         "--output",
         metavar="OUTPUT",
-        help="file to write, or - for standard output; name/ makes a new folder with a file for each file of INPUT, at "
-        "its path within INPUT, or of several INPUTs within the deepest folder that holds them; for a folder of texts, "
+        help="file to write (missing folders are made), or - for standard output; name/ makes a new folder "
+        "with a file for each file of INPUT, at its path within INPUT, "
+        "or of several INPUTs within the deepest folder that holds them; for a folder of texts, "
         "a new folder with the kept files",
     )
     parser.add_argument(
         "--removed", metavar="FILE", help="write the ids of removed documents, with those of the kept ones"
+    )
+    parser.add_argument(
+        "--removed-documents",
+        metavar="FILE",
+        help="write the removed documents themselves, as OUTPUT has the kept ones",
     )
     parser.add_argument("--clusters", metavar="FILE", help="write the clusters of two or more documents")
     parser.add_argument("--rejects", metavar="FILE", help="write the lines that --on-bad-line skip leaves out")
@@ -238,6 +246,7 @@ def _request(namespace: argparse.Namespace) -> Request:
     outputs = Outputs(
         namespace.output,
         namespace.removed,
+        namespace.removed_documents,
         namespace.clusters,
         namespace.rejects,
         namespace.report,
@@ -262,13 +271,19 @@ def _request(namespace: argparse.Namespace) -> Request:
         indexing.check_apart(index.path, places)
     references = [files.expanded([path]) for path in namespace.against or ()]
     read = inputs.named("INPUT", places) + [pair for one in references for pair in inputs.named("--against", one)]
-    inputs.check_files(read, outputs.named(), reading, into_folder=True)
+    inputs.check_files(read, outputs.named(), reading, into_folder=True, makes_folders=True)
     inputs.check_table("--removed", outputs.removed)
     inputs.check_table("--clusters", outputs.clusters)
     _check_report(outputs.report)
+    sources = inputs.find(reading, places, running.quiet)
+    others = [inputs.find(reading, one, running.quiet) for one in references]
+    for one in others:
+        if (shared := inputs.shared_file(sources, one)) is not None:
+            problem = "a file compared with itself loses every document; name other reference files"
+            raise ValueError(f"{shared} is INPUT and --against: {problem}")
     return Request(
-        inputs.find(reading, places),
-        [inputs.find(reading, one) for one in references],
+        sources,
+        others,
         index,
         namespace.keep,
         matching,
@@ -347,12 +362,17 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     """Read, decide and write; return the counts of the run."""
     reading, outputs, spill = request.reading, request.outputs, inputs.own_spill(request.running)
     with ExitStack() as opened:
+        written = [path for name, path in outputs.named() if name != "OUTPUT" or not outputs.dry_run]
+        opened.enter_context(inputs.made_folders(written))
         rejects = None
         if outputs.rejects is not None:
             rejects = opened.enter_context(files.Target(outputs.rejects, folder=request.running.temp_dir))
         everything = [request.sources, *request.references]
         documents = opened.enter_context(inputs.open_documents(reading, request.sources, rejects, everything, spill))
         inputs.check_output(documents, outputs.documents)
+        if outputs.removed_documents is not None and documents.format.name == files.FOLDER:
+            raise ValueError("--removed-documents writes one file, and INPUT is a folder of texts; use --removed")
+        inputs.check_output(documents, outputs.removed_documents)
         target = None
         if outputs.documents is not None and not outputs.dry_run:
             target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
@@ -486,12 +506,18 @@ def _write(
             size = documents.size
             files.write_kept(documents, result.keep, target, lambda position: meter.bytes("writing", position, size))
             meter.bytes("writing", size, size)
-        tables = []
+        tables: list[files.Target | files.FolderTarget] = []
+        if outputs.removed_documents is not None:
+            removed = files.target(documents, outputs.removed_documents)
+            opened.enter_context(removed)
+            tables.append(removed)
+            files.write_kept(documents, ~result.keep, removed)
         for path, rows in ((outputs.removed, _removed_rows), (outputs.clusters, _cluster_rows)):
             if path is not None:
-                tables.append(opened.enter_context(files.Target(path, folder=documents.temporary)))
+                table = opened.enter_context(files.Target(path, folder=documents.temporary))
+                tables.append(table)
                 for row in rows(result, texts, against):
-                    tables[-1].write(files.table_row(*row))
+                    table.write(files.table_row(*row))
         targets = [*tables, *([] if target is None else [target])]
         for each in targets:
             each.complete()
@@ -556,6 +582,7 @@ def _print_counts(request: Request, counts: dict[str, Any]) -> None:
             "threshold": request.matching.threshold,
             "bands": bands,
             "recall": None if counts["capped"] else _recall(request),
+            "random_state": request.matching.hasher.random_state,
             "peak_memory": console.peak_memory(),
         }
         console.write_data(json.dumps({**counts, **run}) + "\n")

@@ -148,7 +148,7 @@ def _add_create(actions: argparse._SubParsersAction[console.Parser]) -> None:
         help="documents of different periods are in different files, if they have times (default 1d)",
     )
     group = parser.add_argument_group("near duplicates")
-    options.add(group, "--threshold", "--num-seeds", "--recall", "--bands")
+    options.add(group, "--threshold", "--num-seeds", "--random-state", "--recall", "--bands")
     options.add_shingles(parser.add_argument_group("shingles"))
     group = parser.add_argument_group("screening")
     group.add_argument(
@@ -227,6 +227,7 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
         shingles=Shingles(**{**screening.SHINGLES.to_dict(), **given}),
         bands=options.bands(namespace),
         num_seeds=None if namespace.num_seeds is None else options.num_seeds(namespace),
+        random_state=options.random_state(namespace),
         recall=None if namespace.recall is None else options.recall(namespace),
         **kept,
     ).index

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -39,6 +39,7 @@ def check_files(
     reading: Reading | None = None,
     folders: bool = True,
     into_folder: bool = False,
+    makes_folders: bool = False,
 ) -> None:
     """Check that no file is both read and written, or written twice, and that each can be written.
 
@@ -54,6 +55,8 @@ def check_files(
         Whether a folder can be read.
     into_folder : bool, optional
         Whether OUTPUT can be a folder, with a file for each INPUT: if it ends in a slash, or there are several.
+    makes_folders : bool, optional
+        Whether missing folders are made; see `made_folders`.
     """
     if reading is not None and reading.pattern is not None and not any(place.is_folder for _, place in read):
         raise ValueError("--pattern chooses files of a folder, and no folder is read; leave it out")
@@ -78,7 +81,7 @@ def check_files(
         new_folder = into_folder and name == "OUTPUT" and files.becomes_folder(first, path)
         if not new_folder:
             _check_outside(name, path, targets)
-        _check_target(name, files.local(path), new_folder)
+        _check_target(name, files.local(path), new_folder, makes_folders)
         for other, target in targets[:number]:
             both = (target, path) if path == files.STANDARD else (path, target)
             is_output = both[1] == files.STANDARD and files.is_standard_output(both[0])
@@ -99,7 +102,7 @@ def _check_outside(name: str, path: str, targets: Sequence[tuple[str, str]]) -> 
             raise ValueError(f"{name} {problem}; make the folder first (mkdir {output}), or name a place elsewhere")
 
 
-def _check_target(name: str, path: str, new_folder: bool) -> None:
+def _check_target(name: str, path: str, new_folder: bool, makes_folders: bool) -> None:
     shown = files.shown(path)
     if path == files.STANDARD:
         return
@@ -115,11 +118,36 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
         raise ValueError(f"{name} must be a file, got the folder {shown}")
     folder = os.path.dirname(os.path.realpath(path))
     if not files.is_stream(path) and not files.is_url(path):
+        while makes_folders and not os.path.lexists(folder):
+            folder = os.path.dirname(folder)
         if not os.path.isdir(folder):
             wanted = os.path.dirname(os.path.normpath(path))
             raise ValueError(f"{name} must be in a folder that exists, got {path}; make it first (mkdir -p {wanted})")
         if not os.access(folder, os.W_OK):
             raise ValueError(f"{name} must be in a folder that can be written to, got {path}")
+
+
+@contextmanager
+def made_folders(paths: Iterable[str | None]) -> Iterator[None]:
+    """Make the missing folders of local files to write; after an error those that are empty are removed again."""
+    made: list[str] = []
+    try:
+        for path in filter(None, paths):
+            missing, folder = [], os.path.dirname(os.path.realpath(files.local(path)))
+            if path == files.STANDARD or files.is_url(files.local(path)):
+                continue
+            while not os.path.lexists(folder):
+                missing.append(folder)
+                folder = os.path.dirname(folder)
+            for one in reversed(missing):
+                os.mkdir(one)
+                made.append(one)
+        yield
+    except BaseException:  # an interrupt, too
+        for one in reversed(made):
+            with suppress(OSError):
+                os.rmdir(one)
+        raise
 
 
 def _check_upload(url: str, new_folder: bool) -> None:
@@ -181,8 +209,8 @@ def _check_ending(documents: files.Documents, output: str) -> None:
         raise ValueError(f"{shown}: INPUT is a folder of files; write {remedy}")
 
 
-def find(reading: Reading, places: Sequence[files.Place]) -> files.Sources:
-    """Return the files of a collection; a pattern is for folders."""
+def find(reading: Reading, places: Sequence[files.Place], quiet: bool = False) -> files.Sources:
+    """Return the files of a collection; a pattern is for folders. A note says which file is named twice."""
     for place in places:
         if place.is_folder and _is_index(place.path):
             raise ValueError(
@@ -190,7 +218,17 @@ def find(reading: Reading, places: Sequence[files.Place]) -> files.Sources:
                 "or pairs, or --against-index"
             )
     pattern = reading.pattern if any(place.is_folder for place in places) else None
-    return files.find_sources(places, reading.format, pattern)
+    sources = files.find_sources(places, reading.format, pattern)
+    if sources.repeated and not quiet:
+        more = f", and {len(sources.repeated) - 1:,} more" if len(sources.repeated) > 1 else ""
+        console.say(f"{files.shown(sources.repeated[0])}{more}: named twice, read once")
+    return sources
+
+
+def shared_file(first: files.Sources, second: files.Sources) -> str | None:
+    """Return the name of a file that is in both collections, ``None`` if there is none."""
+    known = {files.same_key(source.path) for source in first.found} - {files.STANDARD}
+    return next((files.shown(one.path) for one in second.found if files.same_key(one.path) in known), None)
 
 
 def _is_index(folder: str) -> bool:

@@ -266,5 +266,5 @@ def from_options(namespace: argparse.Namespace, needs_ids: bool = True) -> NewDo
     output = getattr(namespace, "output", None)
     inputs.check_files(inputs.named("INPUT", places), [] if output is None else [("OUTPUT", output)], reading)
     indexing.check_apart(namespace.index, places, output)
-    sources = inputs.find(reading, places)
+    sources = inputs.find(reading, places, namespace.quiet)
     return NewDocuments(sources, reading, namespace.time_field, namespace.id_prefix, not namespace.quiet, needs_ids)

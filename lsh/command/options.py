@@ -7,6 +7,7 @@ the `argparse.Namespace`. The library checks values; `console` puts the names of
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
@@ -20,6 +21,7 @@ from lsh.planning import DEFAULT_RECALL, DEFAULT_SEEDS, chosen_bands
 from lsh.shingling import NORMAL_FORMS, UNITS
 from lsh.typing import Missing, PresetName
 
+MAX_RANDOM_STATE = 2**32 - 1
 MISSING = get_args(Missing)
 PRESETS = get_args(PresetName)
 
@@ -33,6 +35,11 @@ def whole(text: str) -> int:
         if number.is_integer():
             return int(number)
     raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
+
+
+def seed(text: str) -> int:
+    """Parse the seed of --random-state: a whole number, or the word ``random`` for a drawn one."""
+    return int.from_bytes(os.urandom(4), "big") if text == "random" else whole(text)
 
 
 SHARED_OPTIONS: dict[str, dict[str, Any]] = {  # that `add` adds to a parser
@@ -53,6 +60,12 @@ SHARED_OPTIONS: dict[str, dict[str, Any]] = {  # that `add` adds to a parser
         "help": "count each run of white space as one space",
     },
     "--num-seeds": {"type": whole, "help": f"number of components of a fingerprint (default {DEFAULT_SEEDS})"},
+    "--random-state": {
+        "type": seed,
+        "metavar": "N",
+        "help": "seed of the fingerprints, or the word random for a drawn one: a secret one protects against texts "
+        "made to collide (default 0)",
+    },
     "--recall": {
         "type": float,
         "help": f"minimum probability that a pair at the threshold is found (default {DEFAULT_RECALL})",
@@ -70,6 +83,7 @@ MATCHING_DEFAULTS: dict[str, Any] = {  # not in argparse, as --preset must know 
     "strip_punctuation": False,
     "collapse_whitespace": False,
     "num_seeds": DEFAULT_SEEDS,
+    "random_state": 0,
     "verify": "exact",
     "clusters_mode": "representative",
 }
@@ -211,7 +225,7 @@ def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None
 def add_matching(parser: argparse.ArgumentParser) -> None:
     """Add the options of `matching`, except those that only `lsh dedup` has: ``--preset`` and ``--clusters-mode``."""
     group = parser.add_argument_group("near duplicates")
-    add(group, "--threshold", "--num-seeds", "--recall", "--bands")
+    add(group, "--threshold", "--num-seeds", "--random-state", "--recall", "--bands")
     group.add_argument(
         "--verify",
         choices=("exact", "sketch", "none"),
@@ -289,6 +303,11 @@ def num_seeds(namespace: argparse.Namespace) -> int:
     return _checks.whole_number("--num-seeds", _given_or_default(namespace, "num_seeds"), 1, MAX_FSS_SEEDS)
 
 
+def random_state(namespace: argparse.Namespace) -> int:
+    """Return the seed of the fingerprints."""
+    return _checks.whole_number("--random-state", _given_or_default(namespace, "random_state"), 0, MAX_RANDOM_STATE)
+
+
 def shingles(namespace: argparse.Namespace) -> lsh.Shingles:
     """Return the shingles."""
     values = {name: _given_or_default(namespace, option) for option, name in SHINGLE_OPTIONS.items()}
@@ -297,7 +316,8 @@ def shingles(namespace: argparse.Namespace) -> lsh.Shingles:
 
 def hasher(namespace: argparse.Namespace) -> lsh.MinHasher:
     """Return the hasher."""
-    return lsh.MinHasher(num_seeds(namespace), scheme="fss", shingles=shingles(namespace))
+    state = random_state(namespace)
+    return lsh.MinHasher(num_seeds(namespace), random_state=state, scheme="fss", shingles=shingles(namespace))
 
 
 def matching(namespace: argparse.Namespace) -> Matching:
@@ -335,7 +355,7 @@ def matching_of_index(namespace: argparse.Namespace, plan: lsh.Plan, hasher: lsh
     ValueError
         If an option that the index decides is given.
     """
-    for name in ("preset", "bands", "recall", "num_seeds", *SHINGLE_OPTIONS):
+    for name in ("preset", "bands", "recall", "num_seeds", "random_state", *SHINGLE_OPTIONS):
         if getattr(namespace, name) is not None:
             option = f"--{name.replace('_', '-')}"
             raise ValueError(f"{option} cannot be combined with --against-index, which has its own; leave {option} out")

@@ -75,7 +75,12 @@ def run(namespace: argparse.Namespace) -> None:
     if running.verbose:
         console.say(f"{matching.hasher!r}\n{matching.bands}")
     inputs.note_memory([namespace.output], running.quiet)
-    collections = [inputs.find(reading, one) for one in places]
+    collections = [inputs.find(reading, one, running.quiet) for one in places]
+    if len(collections) == 2 and (shared := inputs.shared_file(*collections)) is not None:
+        problem = "each of its documents would be found as similar to itself"
+        raise ValueError(
+            f"{shared} is in both INPUTs: {problem}; name it once for the pairs within it, or use --within"
+        )
     number, sides = _write_pairs(collections, namespace.output, namespace.json, matching, reading, running)
     if not running.quiet:
         console.say(_summary(number, sides, time.perf_counter() - started))

@@ -63,7 +63,7 @@ def run(namespace: argparse.Namespace) -> None:
     shingles, reading, running = options.shingles(namespace), options.reading(namespace), options.running(namespace)
     places = files.expanded(namespace.input)
     inputs.check_files(inputs.named("FILE", places), [], reading)
-    figures = _figures(inputs.find(reading, places), shingles, reading, running)
+    figures = _figures(inputs.find(reading, places, running.quiet), shingles, reading, running)
     console.write_data(json.dumps(figures) + "\n" if namespace.json else _table(figures, shingles))
     if running.verbose:
         console.say(", ".join(console.cost(time.perf_counter() - started, figures["bytes"])))

@@ -6,7 +6,7 @@ byte for byte. Commands import from this module only.
 
 from lsh.files.disk import STANDARD, changed
 from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept
-from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, unknown_ending
+from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, same_key, unknown_ending
 from lsh.files.locations import (
     has_files,
     is_folder,
@@ -56,6 +56,7 @@ __all__ = [
     "pipe_of",
     "prefetched",
     "same_file",
+    "same_key",
     "shown",
     "shown_in",
     "table_row",

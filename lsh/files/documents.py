@@ -152,7 +152,7 @@ class Documents:
     ) -> None:
         if not isinstance(path, Sources):
             path = find_sources(expanded([path] if isinstance(path, str) else path), format, pattern)
-        sources, hidden, self.named, pattern, special = path
+        sources, hidden, self.named, pattern, special = path[:5]
         self.path, self.format, _ = sources[0]
         shown = "standard input" if self.path == STANDARD else urls.shown(self.path)
         self.name = shown if len(sources) == 1 else f"{shown} and {len(sources) - 1} more"

@@ -45,7 +45,7 @@ class Source(NamedTuple):
 class Sources(NamedTuple):
     """The files to read, all of one format, where they were found, and how many hidden and special ones are not read.
 
-    Special files are pipes, sockets and devices.
+    Special files are pipes, sockets and devices. `repeated` are the names by which files are named once more.
     """
 
     found: list[Source]
@@ -53,6 +53,7 @@ class Sources(NamedTuple):
     named: list[Place]
     pattern: str | None
     special: int
+    repeated: Sequence[str] = ()
 
 
 def expanded(paths: Sequence[str]) -> list[Place]:
@@ -83,7 +84,7 @@ def _matches(pattern: str, matches: Sequence[Place]) -> list[Place]:
 
 
 def find_sources(places: Sequence[Place], given: Format | None, pattern: str | None) -> Sources:
-    """Return the files to read, in order.
+    """Return the files to read, in order, each once, also if several names or links lead to it.
 
     Parameters
     ----------
@@ -121,7 +122,19 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
     if first.format.name == FOLDER and len(found) > 1:
         problem = "a folder of texts cannot be combined with other inputs; name this folder only"
         raise InputError(urls.shown(first.path), problem)
-    return Sources(found, hidden, list(places), pattern, special)
+    once: dict[str, Source] = {}
+    repeated = []
+    for source in found:
+        key = same_key(source.path)
+        if key in once and key != STANDARD:
+            repeated.append(source.path)
+        once.setdefault(key, source)
+    return Sources(list(once.values()), hidden, list(places), pattern, special, repeated)
+
+
+def same_key(path: str) -> str:
+    """Return a value that is equal for names which lead to the same file, also by symbolic links; URLs as they are."""
+    return path if path == STANDARD or urls.is_url(path) else os.path.realpath(path)
 
 
 def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, State | None], int, int]:

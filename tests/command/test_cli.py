@@ -297,13 +297,35 @@ def test_against(tmp_path):
         (["-o", "out.txt", "--removed", "old.txt", "--against", "old.txt"], "--against"),
         (["-o", "out.txt", "--clusters", "out.txt"], "--clusters"),
         (["-o", "out.txt", "--removed", "a.tsv", "--clusters", "a.tsv"], "--clusters"),
-        (["-o", "out.txt", "--clusters", "absent/clusters.tsv"], "--clusters"),
         (["-o", "-", "--json"], "--json"),
     ],
 )
 def test_files_in_each_others_way(news, arguments, word):
     (news / "old.txt").write_bytes(STORY + b"\n")
     assert word in refused(news, "dedup", "news.txt", *arguments)
+
+
+def test_a_file_that_is_named_twice_is_read_once(news):
+    (news / "folder").mkdir()
+    (news / "folder" / "part.jsonl").write_bytes(b'{"text": "%s"}\n' % STORY)
+    (news / "link.txt").symlink_to("news.txt")
+    for names, count in (
+        (["news.txt", "news.txt"], b"5 documents, "),
+        (["news.txt", "./news.txt"], b"5 documents, "),
+        (["news.txt", "link.txt"], b"5 documents, "),
+        (["folder", "folder/part.jsonl"], b"1 document, "),
+    ):
+        result = lsh(news, "dedup", *names, "--dry-run")
+        assert result.stderr.startswith(f"{names[1]}: named twice, read once\n".encode())
+        assert count in result.stderr
+        assert lsh(news, "dedup", *names, "--dry-run", "-q").stderr == b""
+
+
+@pytest.mark.parametrize("against", ["news.txt", "./news.txt", "link.txt"])
+def test_input_must_not_be_its_own_reference(news, against):
+    (news / "link.txt").symlink_to("news.txt")
+    message = refused(news, "dedup", "news.txt", "-o", "out.txt", "--against", against)
+    assert f"{against} is INPUT and --against: a file compared with itself loses every document" in message
 
 
 def test_standard_input_twice(news):
@@ -707,16 +729,38 @@ def test_removed_must_be_a_third_file(news, removed, exists):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["-o", "absent/out.txt"],
+        ["-o", "news.txt/out.txt"],
         ["-o", "folder.txt"],
         ["-o", ""],
-        ["-o", "out.txt", "--removed", "absent/removed.tsv"],
+        ["-o", "out.txt", "--removed", "news.txt/removed.tsv"],
         ["-o", "out.txt", "--removed", "folder.txt"],
     ],
 )
 def test_output_that_cannot_be_written(news, arguments):
     (news / "folder.txt").mkdir()
     refused(news, "dedup", "news.txt", *arguments)
+
+
+def test_removed_documents(news):
+    done(news, "dedup", "news.txt", "-o", "out.txt", "--removed-documents", "gone.txt")
+    assert (news / "gone.txt").read_bytes() == b"\n".join([CLOSE, OTHER]) + b"\n"
+    assert (news / "out.txt").read_bytes() == KEPT
+    assert "the output has the format of the input" in refused(
+        news, "dedup", "news.txt", "--dry-run", "--removed-documents", "gone.csv"
+    )
+    assert "OUTPUT" in refused(news, "dedup", "news.txt", "-o", "x.txt", "--removed-documents", "x.txt")
+
+
+def test_missing_folders_are_made(news):
+    done(news, "dedup", "news.txt", "-o", "a/b/out.txt", "--removed", "c/removed.tsv", "--clusters", "c/d/clusters.tsv")
+    assert (news / "a" / "b" / "out.txt").read_bytes() == KEPT
+    assert (news / "c" / "removed.tsv").exists()
+    assert (news / "c" / "d" / "clusters.tsv").exists()
+    done(news, "dedup", "news.txt", "-o", "e/out.txt", "--dry-run")
+    (news / "bad.tsv").write_bytes(b"1\tone\n2 two\n")
+    refused(news, "dedup", "bad.tsv", "-o", "e/f/out.tsv", "--removed", "g/removed.tsv")
+    assert not (news / "e").exists()
+    assert not (news / "g").exists()
 
 
 def test_error_leaves_both_outputs_as_they_were(tmp_path):

@@ -92,7 +92,9 @@ def test_pairs_say_one_line(tmp_path, monkeypatch):
     assert re.fullmatch(
         rf"3 documents, 1 pair, {number} seconds, {number} MB/s(, peak memory {number} [KMG]B)?\n", line
     )
-    line = lsh(tmp_path, "pairs", "in.txt", "in.txt").stderr.decode()
+    assert "in.txt is in both INPUTs" in refused(tmp_path, "pairs", "in.txt", "./in.txt")
+    (tmp_path / "copy.txt").write_bytes((tmp_path / "in.txt").read_bytes())
+    line = lsh(tmp_path, "pairs", "in.txt", "copy.txt").stderr.decode()
     assert line.startswith("3 documents and 3 documents, 5 pairs, ")
     assert lsh(tmp_path, "pairs", "in.txt", "-q").stderr == b""
     assert lsh(tmp_path, "pairs", "in.txt", "-v").stderr.decode().startswith("MinHasher(128, ")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import ctypes
 import dataclasses
+import json
 import types
 
 import numpy as np
 import pytest
-from running import done
+from running import done, refused
+from running import lsh as run
 
 import lsh
 from lsh import files, planning, presets
@@ -69,6 +71,39 @@ def test_bands_are_planned_once(tmp_path, command):
     done(tmp_path, *command, *(["in.txt"] if command != ["plan"] else []), "--threshold", "0.7", "--num-seeds", "64")
     counts = planning._planned.cache_info()
     assert (counts.misses, counts.hits) == (1, 0)
+
+
+def test_the_seed_of_fingerprints():
+    assert options.matching(parsed("--random-state 7")).hasher.random_state == 7
+    drawn = {options.matching(parsed("--random-state random")).hasher.random_state for _ in range(3)}
+    assert len(drawn) > 1
+    for bad in ("-1", str(2**32)):
+        with pytest.raises(ValueError, match="--random-state must be"):
+            options.matching(parsed(f"--random-state {bad}"))
+    with pytest.raises(ValueError, match="--random-state cannot be combined with --preset"):
+        options.matching(parsed("--random-state 7", preset="fineweb"))
+
+
+def test_a_run_with_a_drawn_seed_can_be_repeated(tmp_path):
+    (tmp_path / "in.txt").write_bytes(b"one text of some length\nanother text of some length\n" * 2)
+    command = ["in.txt", "--threshold", "0.5", "--verify", "sketch"]
+    dedup = ["dedup", *command, "--dry-run", "--removed", "removed.tsv", "--json", "-q", "--random-state"]
+    state = json.loads(done(tmp_path, *dedup, "random"))["random_state"]
+    first = (tmp_path / "removed.tsv").read_bytes()
+    assert json.loads(done(tmp_path, *dedup, str(state)))["random_state"] == state
+    assert (tmp_path / "removed.tsv").read_bytes() == first
+    said = run(tmp_path, "pairs", *command, "-v", "--random-state", str(state)).stderr
+    assert f"random_state={state}".encode() in said
+
+
+@pytest.mark.parametrize("more", [[], ["--screen"]])
+def test_the_seed_of_an_index(tmp_path, more):
+    done(tmp_path, "index", "create", "an.index", "--random-state", "7", *more)
+    with lsh.Index.open(tmp_path / "an.index") as index:
+        assert index.hasher.random_state == 7
+    (tmp_path / "in.txt").write_bytes(b"one text\n")
+    message = refused(tmp_path, "dedup", "in.txt", "--dry-run", "--against-index", "an.index", "--random-state", "7")
+    assert "--random-state cannot be combined with --against-index" in message
 
 
 def test_names_of_presets():

@@ -143,8 +143,9 @@ def test_which_column_is_the_text(tmp_path):
         assert lsh(tmp_path, *command).stderr.startswith(note)
         assert lsh(tmp_path, *command, "-q").stderr == b""
     assert lsh(tmp_path, "plan", "--corpus", "in.csv").stderr == note
-    two = lsh(tmp_path, "pairs", "in.csv", "in.csv").stderr
-    assert two.startswith((b"in.csv: " + note) * 2)
+    (tmp_path / "copy.csv").write_bytes((tmp_path / "in.csv").read_bytes())
+    two = lsh(tmp_path, "pairs", "in.csv", "copy.csv").stderr
+    assert two.startswith(b"in.csv: " + note + b"copy.csv: " + note)
     assert lsh(tmp_path, "stats", "in.csv", "--field", "2", "--id-field", "1").stderr == (
         b"text: column 2 'section'; id: column 1 'id'\n"
     )
@@ -397,7 +398,7 @@ def test_options_count_for_the_files_that_have_a_use_for_them(tmp_path):
         assert (tmp_path / "removed.tsv").read_bytes() == ids + b"\t1.0\told\n"
         assert list(output.iterdir()) == [] if kept is None else output.read_bytes() == kept
     assert done(tmp_path, "pairs", "in.jsonl", "old.csv", *semicolon) == b"a\tx\t1.0\n"
-    for command in (["dedup", "--dry-run", "in.jsonl", "--against", "in.jsonl"], ["pairs", "in.jsonl", "old"]):
+    for command in (["dedup", "--dry-run", "in.jsonl", "--against", "old"], ["pairs", "in.jsonl", "old"]):
         message = refused(tmp_path, *command, *semicolon)
         assert "--header is for .csv and .tsv, and this is .jsonl; leave it out" in message
     from_field = ["--report", "report.html", "--source-field", "from"]

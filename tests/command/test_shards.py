@@ -144,16 +144,7 @@ def test_shards_of_tables(tmp_path):
     [
         (["a.txt", "b.txt", "-o", "full/"], "OUTPUT must be a new or an empty folder, got full/; name another"),
         (["a.txt", "b.txt", "-o", "full"], "OUTPUT must be a new or an empty folder, got full; name another"),
-        (
-            ["a.txt", "b.txt", "-o", "absent/out/"],
-            "a folder that exists, got absent/out/; make it first (mkdir -p absent)",
-        ),
-        (["a.txt", "a.txt", "-o", "out/"], "INPUT must name each file once where OUTPUT is a folder, got a.txt twice"),
         (["-", "-o", "out/", "--format", "txt"], "OUTPUT must be a file where INPUT is standard input"),
-        (
-            ["a.txt", "./a.txt", "-o", "out/"],
-            "INPUT must name each file once where OUTPUT is a folder, got ./a.txt twice",
-        ),
         (["a.txt", "-o", "out.txt", "--removed", "out/"], "--removed must be a file, got the folder out/"),
     ],
 )
@@ -262,7 +253,8 @@ def test_a_table_in_a_new_output_folder(tmp_path):
             f"lsh: error: {option} lies in OUTPUT, a folder that appears when it is complete, got out/a/b; "
             f"make the folder first (mkdir {output}), or name a place elsewhere"
         )
-    assert "must be in a folder that exists" in refused(tmp_path, "dedup", "in/*", "-o", "out/", "--report", "other/x")
+    done(tmp_path, "dedup", "in/*", "-o", "out/", "--report", "other/x")
+    assert (tmp_path / "other" / "x").exists()
 
 
 def test_a_dot_is_a_folder(tmp_path):

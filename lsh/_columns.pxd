@@ -87,7 +87,7 @@ cdef class Column:
     cdef Py_ssize_t first_row
     cdef char run
     cdef TextArray ends
-    cdef Py_ssize_t first_place # of the first text, among those that the run ends count
+    cdef Py_ssize_t first_place  # of the first text, among those that the run ends count
     cdef char index
     cdef TextArray indices
     cdef TextArray texts

@@ -1046,3 +1046,11 @@ def test_duckdb(duckdb):
         assert np.array_equal(rows, HASHER.fingerprints(expected, missing="empty"))
     with pytest.raises(TypeError, match=r"table of 2 .* pick a column"):
         HASHER.fingerprints(duckdb.sql("select 1 as id, 'a' as text"))
+
+
+def test_a_duckdb_connection(duckdb):
+    connection = duckdb.connect().execute("select 'a text' as text")
+    with pytest.raises(
+        TypeError, match=r'got a DuckDB connection; pass a relation: con.sql\("select text from ..."\)$'
+    ):
+        lsh.deduplicate(connection)

@@ -15,12 +15,14 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import lsh
 import lsh.report
 import lsh.spark
+
+KEEP_WORDS = ("first", "last", "longest")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -35,7 +37,10 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--id-field", default="id", help="column of the id")
     found.add_argument("--partition-by", help="column by which the output is divided into folders")
     found.add_argument(
-        "--order", help="SQL expression whose least value is kept: --order=-stars, --order='-unix_micros(time)'"
+        "--keep",
+        default="first",
+        help="first, last (by id), longest, or an SQL expression whose highest value is kept: --keep stars, "
+        "--keep 'to_timestamp(time)', --keep=-price",
     )
     found.add_argument("--against", nargs="+", help="reference files: documents like them are removed")
     found.add_argument("--threshold", type=float, default=0.8, help="minimum similarity of near duplicates")
@@ -121,21 +126,27 @@ def verify_of(given: argparse.Namespace) -> str | None:
     return None if given.verify == "none" else given.verify
 
 
+def keep_of(given: argparse.Namespace) -> str | Column:
+    return given.keep if given.keep in KEEP_WORDS else f.expr(given.keep)
+
+
 def report(documents: DataFrame, given: argparse.Namespace, shingles: lsh.Shingles) -> None:
     """Write a report on the documents with the least hashes of their ids, which are a random sample.
 
     Of n documents in a sample of one in k, a pair is there once in k * k times, so a sample has fewer near duplicates.
     """
-    order = f.expr(given.order) if given.order else f.lit(None).cast("int")
+    keep = keep_of(given)
+    value = f.lit(None).cast("int") if isinstance(keep, str) else keep
     named = documents.select(
-        documents[given.id_field].alias("id"), documents[given.field].alias("text"), order.alias("order")
+        documents[given.id_field].alias("id"), documents[given.field].alias("text"), value.alias("value")
     )
     sample = named.where("text is not null").orderBy(f.xxhash64("id"), "id").limit(given.sample)
-    rows = sample.orderBy(f.col("order").asc_nulls_last(), "id").collect()
+    rows = sample.orderBy(f.col("value").desc_nulls_last(), "id").collect()
     texts = [row["text"] for row in rows]
     result = lsh.deduplicate(
         texts,
         given.threshold,
+        keep=keep if isinstance(keep, str) else "first",
         recall=given.recall,
         shingles=shingles,
         num_seeds=given.num_seeds,
@@ -174,7 +185,7 @@ def main(arguments: list[str]) -> None:
         recall=given.recall,
         shingles=shingles,
         num_seeds=given.num_seeds,
-        order=f.expr(given.order) if given.order else None,
+        keep=keep_of(given),
         against=read(spark, given.against, given.format) if given.against else None,
         clusters=given.clusters_mode,
         verify=verify_of(given),

@@ -52,11 +52,13 @@ cdef enum Fault:
     BAD_OFFSETS     # negative or descending
     BAD_VIEW        # outside its buffer
     BAD_INDEX       # outside the dictionary
+    BAD_RUN         # after the last run
 
 
 cdef struct Layout:
     # What a schema says.
     bint table      # the texts are the one column of a table
+    char run        # Arrow's letter for the type of run ends, 0 where the texts are not run-end encoded
     char index      # Arrow's letter for the type of a dictionary's indices, 0 where there is no dictionary
     Kind kind
     Py_ssize_t width
@@ -83,9 +85,13 @@ cdef class Column:
     cdef Py_buffer view         # or this one
     cdef const uint8_t *rows    # validity of the table's rows
     cdef Py_ssize_t first_row
+    cdef char run
+    cdef TextArray ends
+    cdef Py_ssize_t first_place  # of the first text, among those that the run ends count
     cdef char index
     cdef TextArray indices
     cdef TextArray texts
 
     cdef Fault find(self, Py_ssize_t i, const uint8_t **text, Py_ssize_t *length) noexcept nogil
+    cdef ArrowArray *_take_runs(self, ArrowArray *array, str name) except NULL
     cdef int _take(self, ArrowArray *array, Layout *layout, str name) except -1

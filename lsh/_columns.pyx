@@ -29,6 +29,7 @@ _FAULTS = {
     BAD_OFFSETS: "offsets that are negative or descend",
     BAD_VIEW: "a view that reaches beyond its buffer",
     BAD_INDEX: "an index outside its dictionary",
+    BAD_RUN: "a place after the last run",
 }
 _WORDS = {
     "b": "bool", "+r": "run-end encoded", "+": "nested", "t": "time", "d": "decimal", "e": "float", "f": "float",
@@ -63,6 +64,16 @@ cdef int _read_schema(const ArrowSchema *schema, Layout *layout, str name) excep
             )
         layout.table = True
         texts = schema.children[0]
+    if texts.format != NULL and texts.format[0] == b"+" and texts.format[1] == b"r":
+        if texts.n_children != 2 or not _all_there(texts.children, 2):
+            raise ValueError(f"{name} exports an Arrow schema of runs without their ends or values; create it again")
+        layout.run = texts.children[0].format[0] if texts.children[0].format != NULL else 0
+        if layout.run == 0 or len(texts.children[0].format) != 1 or layout.run not in b"sil":
+            raise ValueError(
+                f"{name} has run ends of Arrow type {_decoded(texts.children[0].format)!r}, not of signed integers of "
+                "16, 32 or 64 bits; create it again"
+            )
+        texts = texts.children[1]
     if texts.dictionary != NULL:
         layout.index = texts.format[0] if texts.format != NULL else 0
         if layout.index == 0 or len(texts.format) != 1 or layout.index not in b"cCsSiIlL":
@@ -216,6 +227,18 @@ cdef Fault _find(const TextArray *texts, Py_ssize_t i, const uint8_t **text, Py_
     return NO_FAULT
 
 
+cdef Py_ssize_t _run_of(const TextArray *ends, char run, Py_ssize_t place) noexcept nogil:
+    """Return the first run that ends after a place; their number if none does."""
+    cdef Py_ssize_t low = 0, high = ends.count, middle
+    while low < high:
+        middle = low + (high - low) // 2
+        if _index(ends.places, run, ends.first + middle) > place:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
 # ---- columns ----
 
 @final
@@ -249,6 +272,11 @@ cdef class Column:
                 self.rows = <const uint8_t *> texts.buffers[0]
             self.first_row, self.count = texts.offset, texts.length
             texts = texts.children[0]
+        if not layout.table:
+            self.count = texts.length
+        self.run = layout.run
+        if layout.run:
+            texts = self._take_runs(texts, name)
         self.index = layout.index
         if layout.index:
             _read_array(texts, &self.indices, FIXED, _index_width(layout.index), name)
@@ -256,9 +284,26 @@ cdef class Column:
             _read_array(texts.dictionary, &self.texts, layout.kind, layout.width, name)
         else:
             _read_array(texts, &self.texts, layout.kind, layout.width, name)
-        if not layout.table:
-            self.count = texts.length
         return 0
+
+    cdef ArrowArray *_take_runs(self, ArrowArray *array, str name) except NULL:
+        """Check the run ends of an array, and return the array of the values, one for each run."""
+        cdef Py_ssize_t i, before = 0, end
+        _check(array.length >= 0 and array.offset >= 0 and array.length <= _MAX_SIZE - array.offset,
+               name, f"length {array.length} and offset {array.offset}")
+        _check(array.n_buffers == 0 and array.null_count <= 0, name, "buffers or nulls beside its runs")
+        _check(array.n_children == 2 and array.children != NULL and array.children[0] != NULL
+               and array.children[1] != NULL, name, "runs without their ends or values")
+        _read_array(array.children[0], &self.ends, FIXED, _index_width(self.run), name)
+        _check(self.ends.validity == NULL, name, "null run ends")
+        _check(array.children[1].length >= self.ends.count, name, "fewer values than runs")
+        for i in range(self.ends.count):
+            end = _index(self.ends.places, self.run, self.ends.first + i)
+            _check(end > before, name, "run ends that are not positive and ascending")
+            before = end
+        self.first_place = array.offset
+        _check(array.length == 0 or before >= array.offset + array.length, name, "runs that end before its length")
+        return array.children[1]
 
     cdef Fault find(self, Py_ssize_t i, const uint8_t **text, Py_ssize_t *length) noexcept nogil:
         """Find text i (0 .. count - 1)."""
@@ -266,6 +311,10 @@ cdef class Column:
         if not _is_valid(self.rows, self.first_row + i):
             return MISSING
         i += self.first_row
+        if self.run:
+            i = _run_of(&self.ends, self.run, self.first_place + i)
+            if i >= self.ends.count:
+                return BAD_RUN
         if self.index:
             place = self.indices.first + i
             if not _is_valid(self.indices.validity, place):

@@ -83,6 +83,11 @@ def pieces(name: str, texts: Any, size: int | None = None) -> Piece | Iterator[P
             pass
     if _is_dataset_column(texts):
         return _of_dataset(name, texts)
+    if type(texts).__name__ == "DuckDBPyConnection":  # what con.execute(...) returns
+        raise TypeError(
+            f"{name} must be a collection of texts, got a DuckDB connection; pass a relation: "
+            'con.sql("select text from ...")'
+        )
     _checks.collection(name, texts)
     if isinstance(texts, np.ndarray):
         return fixed_width(texts) if texts.dtype.kind == "S" and type(texts) is np.ndarray else _from_array(texts)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh import _checks, _parts, _sketch_filter, _threads
+from lsh import _checks, _parts, _sketch_filter, _tables, _threads
 from lsh._comparing import Pairs
 from lsh._corpus import STEP, Collection, CollisionError, Corpus
 from lsh._layout import Layout, Part
@@ -33,7 +33,18 @@ from lsh.bands import Bands
 from lsh.minhash import MinHasher
 from lsh.planning import DEFAULT_THRESHOLD, Plan, chosen_bands, chosen_hasher
 from lsh.shingling import Shingles, checked_shingles
-from lsh.typing import Clusters, FoundId, Keep, Missing, Progress, SupportsArray, Table, TextsOrCallable, Verify
+from lsh.typing import (
+    Clusters,
+    FoundId,
+    Indexed,
+    Keep,
+    Missing,
+    Progress,
+    SupportsArray,
+    Table,
+    TextsOrCallable,
+    Verify,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -185,39 +196,80 @@ class Deduplication:
         """
         return {**self._counts, "seconds": dict(self._counts["seconds"])}
 
-    def to_pandas(self, table: Table = "removed") -> pandas.DataFrame:
+    def to_pandas(
+        self,
+        table: Table = "removed",
+        *,
+        ids: Indexed | None = None,
+        texts: Indexed | None = None,
+        old_ids: Indexed | None = None,
+        old_texts: Indexed | None = None,
+    ) -> pandas.DataFrame:
         """Return a table as a pandas DataFrame. Requires pandas.
 
         Parameters
         ----------
-        table : {"removed", "near", "clusters"}, optional
-            `removed`, `near`, or the clusters of two or more documents. The table of clusters has a row for each
-            document: ``cluster``, ``document``, and ``kept``, the position of the kept document of its cluster.
-            Clusters are numbered from 0, in the order of `clusters`; the file of ``lsh dedup --clusters`` numbers them
-            from 1.
+        table : {"removed", "near", "clusters", "documents"}, optional
+            `removed`, `near`, the clusters of two or more documents, or all documents. The table of clusters has a row
+            for each document: ``cluster``, ``document``, and ``kept``, the position of the kept document of its
+            cluster. Clusters are numbered from 0, in the order of `clusters`; the file of ``lsh dedup --clusters``
+            numbers them from 1. The table of documents has a row for every document in order: ``id`` (its position
+            without `ids`), ``kept_id`` and ``similarity``, which are null for a kept document, and with `against`
+            ``side``.
+        ids : list, numpy.ndarray or column, optional
+            The ids of the documents: the columns of positions become ids. Default: positions.
+        texts : list, numpy.ndarray or column, optional
+            The texts of the documents: adds ``text``, in the table of removals also ``kept_text``, in that of pairs
+            ``text_i`` and ``text_j``.
+        old_ids, old_texts : list, numpy.ndarray or column, optional
+            Ids and texts of the documents of `against`. The ids are required with `ids`, except where `against` is an
+            `Index`, which has them. Default for the texts: unknown, null.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each removed document, each pair, or each document of a cluster.
+            A row for each removed document, each pair, each document of a cluster, or each document.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
+        TypeError, ValueError
+            If ids or texts are not a sequence with one value for each document.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> result = lsh.deduplicate(["A cat sat.", "A dog ran.", "A cat sat."])
+        >>> result.to_pandas(ids=["a", "b", "c"])
+          document kept  similarity  identical
+        0        c    a         1.0       True
         """
         try:
             import pandas
         except ImportError as error:
             raise ImportError("to_pandas requires pandas: pip install pandas") from error
-        return pandas.DataFrame(self._columns(table))
+        frame = pandas.DataFrame(self._columns(table, ids, texts, old_ids, old_texts))
+        if table == "documents" and ids is None:
+            frame["kept_id"] = frame["kept_id"].astype("Int64")
+        return frame
 
-    def to_arrow(self, table: Table = "removed") -> pyarrow.Table:
+    def to_arrow(
+        self,
+        table: Table = "removed",
+        *,
+        ids: Indexed | None = None,
+        texts: Indexed | None = None,
+        old_ids: Indexed | None = None,
+        old_texts: Indexed | None = None,
+    ) -> pyarrow.Table:
         """Return a table as an Arrow table. Requires pyarrow.
 
         Parameters
         ----------
-        table : {"removed", "near", "clusters"}, optional
+        table : {"removed", "near", "clusters", "documents"}, optional
+            As for `to_pandas`.
+        ids, texts, old_ids, old_texts : list, numpy.ndarray or column, optional
             As for `to_pandas`.
 
         Returns
@@ -229,26 +281,44 @@ class Deduplication:
         ------
         ImportError
             If pyarrow is not installed.
+        TypeError, ValueError
+            As for `to_pandas`.
         """
         try:
             import pyarrow
         except ImportError as error:
             raise ImportError('to_arrow requires pyarrow: run pip install "lsh-dedup[io]"') from error
-        return pyarrow.table(self._columns(table))
+        columns = self._columns(table, ids, texts, old_ids, old_texts)
+        made = {name: pyarrow.array(column, from_pandas=True) for name, column in columns.items()}
+        if table == "documents" and ids is None and not len(self.removed):
+            made["kept_id"] = made["kept_id"].cast(pyarrow.int64())
+        return pyarrow.table(made)
 
-    def _columns(self, table: object) -> dict[str, Array]:
+    def _columns(self, table: object, ids: object, texts: object, old_ids: object, old_texts: object) -> dict[str, Any]:
         name = _checks.choice("table", table, get_args(Table))
-        if name == "clusters":
-            clusters = self.clusters()
-            sizes = np.array([len(members) for members in clusters], np.int64)
-            kept = np.array([members[0] for members in clusters], np.int64)
-            return {
-                "cluster": np.repeat(np.arange(len(clusters)), sizes),
-                "document": np.concatenate([np.empty(0, np.int64), *clusters]),
-                "kept": np.repeat(kept, sizes),
-            }
-        array: Array = getattr(self, name)
-        return {column: np.ascontiguousarray(array[column]) for column in array.dtype.names or ()}
+        new, old = len(self), self._counts["old"] if self.old_ids is None else len(self.old_ids)
+        given = {"ids": (ids, new), "texts": (texts, new), "old_ids": (old_ids, old), "old_texts": (old_texts, old)}
+        for parameter, (values, number) in given.items():
+            if values is not None:
+                _tables.checked(parameter, values, number)
+        for needed, values, other, others in (
+            ("ids", ids, "old_ids", old_ids),
+            ("texts", texts, "old_texts", old_texts),
+        ):
+            if values is None and others is not None:
+                raise ValueError(f"{other} requires {needed}")
+        has_old = "side" in (self.removed.dtype.names or ())
+        if ids is not None and has_old and old_ids is None and self.old_ids is None:
+            raise ValueError("ids requires old_ids, the ids of the documents of against")
+        ids = None if ids is None else _tables.Named(ids, self.old_ids if old_ids is None else old_ids)
+        texts = None if texts is None else _tables.Named(texts, old_texts)
+        return _tables.columns(name, self, ids, texts)
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(
+            "a Deduplication is not iterable; use result.removed for the removed documents and result.kept for the "
+            "positions of the kept ones"
+        )
 
     def __repr__(self) -> str:
         counts = self._counts

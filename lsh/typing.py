@@ -133,7 +133,7 @@ Clusters = Literal["representative", "components"]
 #: When a candidate pair is a near duplicate.
 Verify = Literal["exact", "sketch", None]
 #: A table of a `lsh.Deduplication`.
-Table = Literal["removed", "near", "clusters"]
+Table = Literal["removed", "near", "clusters", "documents"]
 #: The name of a preset.
 PresetName = Literal["fineweb", "bigcode", "nemo"]
 #: A function that is called with the stage, what is done, and the total if it is known.

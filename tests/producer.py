@@ -290,6 +290,16 @@ def encoded(layout: str, index: str, texts: list[bytes | None], before: int = 0)
     return Node(index, len(texts), (bitmap(valid), packed(INDICES[index], numbers)), before, dictionary=values)
 
 
+def runs(index: str, texts: list[bytes | None], values: str = "u", before: int = 0, dictionary: str = "") -> Node:
+    """Run-end encoded texts, sliced from a longer array, with both children at an offset."""
+    rows = [b"before"] * before + texts
+    starts = [i for i, row in enumerate(rows) if i == 0 or row != rows[i - 1] or i % 5 == 0]  # runs may be equal
+    ends = packed(INDICES[index], [-1, *starts[1:], len(rows) + 3][: len(starts) + 1])
+    found = [rows[i] for i in starts]
+    held = encoded(values, dictionary, found, 2) if dictionary else node(values, found, 2)
+    return Node("+r", len(texts), (), before, 0, (Node(index, len(starts), (None, ends), 1), held))
+
+
 def table(*columns: Node, offset: int = 0, valid: bytes | None = None) -> Node:
     length = columns[0].length - offset if columns else 0
     return Node("+s", length, (valid,), offset, -1 if valid else 0, columns)

@@ -461,7 +461,7 @@ def test_tables(corpus, settled):
             assert tuple(frame.columns) == tuple(table.column_names) == array.dtype.names
             for column in array.dtype.names:
                 assert frame[column].tolist() == table[column].to_pylist() == array[column].tolist()
-    with pytest.raises(ValueError, match="table must be one of 'removed', 'near', 'clusters', got 'kept'"):
+    with pytest.raises(ValueError, match="table must be one of 'removed', 'near', 'clusters', 'documents', got 'kept'"):
         result.to_arrow("kept")
 
 
@@ -485,6 +485,120 @@ def test_table_of_clusters(against):
     nothing = deduplicate(["one", "two"]).to_pandas("clusters")
     assert (tuple(nothing.columns), len(nothing)) == (("cluster", "document", "kept"), 0)
     assert {str(dtype) for dtype in nothing.dtypes} == {"int64"}
+
+
+IDS = ["i0", "i1", "i2", "i3"]
+FOUR = ["a b c d", "x y z", "a b c d", "a b c d e"]
+
+
+def columns_of(package):
+    """Make a column of a list, of the type of a package."""
+    return {
+        "list": list,
+        "numpy": numpy.array,
+        "pandas": lambda values: pytest.importorskip("pandas").Series(values, index=range(5, 5 + len(values))),
+        "polars": lambda values: pytest.importorskip("polars").Series(values),
+        "pyarrow": lambda values: pytest.importorskip("pyarrow").chunked_array([values[:1], values[1:]]),
+    }[package]
+
+
+@pytest.mark.parametrize("package", ["list", "numpy", "pandas", "polars", "pyarrow"])
+def test_tables_with_ids_and_texts(package):
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    column = columns_of(package)
+    result = by_words(FOUR, 0.7)
+    given = {"ids": column(IDS), "texts": column(FOUR)}
+    expected = {
+        "removed": {
+            "document": ["i2", "i3"],
+            "kept": ["i0", "i0"],
+            "similarity": [1.0, 0.8],
+            "identical": [True, False],
+            "text": FOUR[2:],
+            "kept_text": [FOUR[0]] * 2,
+        },
+        "clusters": {
+            "cluster": [0, 0, 0],
+            "document": ["i0", "i2", "i3"],
+            "kept": ["i0"] * 3,
+            "text": [FOUR[0], FOUR[2], FOUR[3]],
+        },
+        "documents": {
+            "id": IDS,
+            "kept_id": [None, None, "i0", "i0"],
+            "similarity": [None, None, 1.0, 0.8],
+            "text": FOUR,
+        },
+        "near": {"i": [], "j": [], "similarity": [], "text_i": [], "text_j": []},
+    }
+    for table, rows in expected.items():
+        assert result.to_arrow(table, **given).to_pydict() == rows
+        frame = result.to_pandas(table, **given)
+        assert frame.astype(object).where(frame.notna(), None).to_dict("list") == rows
+
+
+def test_near_pairs_with_ids():
+    pytest.importorskip("pyarrow")
+    found = by_words(FOUR, 0.81).to_arrow("near", ids=IDS, texts=FOUR).to_pylist()
+    assert found == [{"i": "i0", "j": "i3", "similarity": 0.8, "text_i": FOUR[0], "text_j": FOUR[3]}]
+
+
+def test_the_table_of_all_documents():
+    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    result = by_words(FOUR, 0.7)
+    expected = {"id": [0, 1, 2, 3], "kept_id": [None, None, 0, 0], "similarity": [None, None, 1.0, 0.8]}
+    assert result.to_arrow("documents").to_pydict() == expected
+    frame = result.to_pandas("documents")
+    assert list(map(str, frame.dtypes)) == ["int64", "Int64", "float64"]
+    assert frame["kept_id"].tolist() == [pandas.NA, pandas.NA, 0, 0]
+    nothing = deduplicate(["one", "two"])
+    assert list(map(str, nothing.to_arrow("documents").schema.types)) == ["int64", "int64", "double"]
+    assert str(nothing.to_pandas("documents")["kept_id"].dtype) == "Int64"
+
+
+def test_tables_with_old_ids(tmp_path):
+    pytest.importorskip("pyarrow")
+    old, old_ids = ["x y z", "q r s"], [10, 20]
+    result = by_words(FOUR, 0.7, against=old)
+    rows = (
+        result.to_arrow(ids=IDS, old_ids=["a", "b"], texts=FOUR).select(["document", "side", "kept_text"]).to_pylist()
+    )
+    assert rows[0] == {"document": "i1", "side": "old", "kept_text": None}
+    assert result.to_pandas(ids=IDS, old_ids=old_ids)["kept"].tolist() == [10, "i0", "i0"]
+    texts = result.to_pandas("removed", texts=FOUR, old_texts=old)
+    assert texts["kept_text"].tolist() == ["x y z", FOUR[0], FOUR[0]]
+    table = result.to_pandas("documents", ids=IDS, old_ids=old_ids)
+    assert table["kept_id"].tolist() == [None, 10, "i0", "i0"]
+    assert table["side"].tolist() == [None, "old", "new", "new"]
+    with lsh.Index.create(tmp_path / "index", threshold=0.7, shingles=WORDS, texts="stored") as index:
+        index.add_docs(old, ["old x", "old q"])
+        found = deduplicate(FOUR, against=index)
+    assert found.to_pandas(ids=IDS)["kept"].tolist() == ["old x", "i0", "i0"]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"ids": IDS[:3]}, ValueError, r"ids must have one value for each document \(4\), got 3"),
+        ({"texts": iter(FOUR)}, TypeError, "texts must be a list, an array or a column .* got list_iterator"),
+        ({"ids": "abcd"}, TypeError, "ids must be a list, .* got str"),
+        ({"ids": dict.fromkeys(range(4))}, TypeError, "got dict"),
+        ({"ids": IDS}, ValueError, "ids requires old_ids, the ids of the documents of against"),
+        ({"ids": IDS, "old_ids": [1, 2]}, ValueError, r"old_ids must have one value for each document \(1\), got 2"),
+        ({"old_ids": [1]}, ValueError, "old_ids requires ids"),
+        ({"old_texts": ["x y z"]}, ValueError, "old_texts requires texts"),
+    ],
+)
+def test_tables_with_wrong_ids(given, error, match):
+    pytest.importorskip("pandas")
+    with pytest.raises(error, match=match):
+        by_words(FOUR, 0.7, against=["x y z"]).to_pandas(**given)
+
+
+def test_a_result_is_not_iterable():
+    with pytest.raises(TypeError, match=r"not iterable; use result.removed .* and result.kept"):
+        list(deduplicate(["a"]))
 
 
 @pytest.mark.parametrize(

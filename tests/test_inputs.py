@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from producer import INDICES, Node, Producer, damaged, encoded, node, packed, table
+from producer import INDICES, Node, Producer, damaged, encoded, node, packed, runs, table
 from strategies import encode, texts
 
 import lsh
@@ -405,6 +405,31 @@ def test_dictionaries(layout, index, collection, before):
     assert_taken(Producer(encoded(layout, index, collection, before)), collection)
 
 
+@given(
+    st.sampled_from(LAYOUTS),
+    st.sampled_from("sil"),
+    collections,
+    margins,
+    st.sampled_from(["", *INDICES]),
+    st.booleans(),
+)
+def test_run_ends(layout, index, collection, before, dictionary, as_table):
+    collection = [text for text in collection for _ in range(1 + len(text or b"") % 4)]
+    made = runs(index, collection, layout, before, dictionary)
+    source = Producer(table(made) if as_table else made)
+    assert_taken(source, collection)
+    assert source.ledger.settled()
+
+
+def test_run_ends_of_a_sliced_table():
+    rows = table(runs("i", [*BYTES[:4], None, None, *BYTES[4:]], before=3), offset=3, valid=bytes([0b11110111, 0xFF]))
+    assert_taken(Producer(damaged(rows, nulls=-1)), [None, None, None, *SAMPLE[4:]])
+    assert_taken(
+        Producer(Node("+r", 4, (), 2, 0, (Node("s", 2, (None, packed("h", [3, 6]))), Node("n", 2, ())))), [None] * 4
+    )
+    assert_taken(Producer(Node("+r", 0, (), 0, 0, (Node("i", 0, (None, None)), node("u", [])))), [])
+
+
 @given(st.lists(st.tuples(collections, margins), min_size=1, max_size=5), st.sampled_from(LAYOUTS), st.booleans())
 def test_streams(chunks, layout, as_table):
     nodes = [node(layout, chunk, before) for chunk, before in chunks]
@@ -490,6 +515,15 @@ def test_a_batch_keeps_the_column_alive():
 
 LONG = [b"a text of more than twelve bytes", b"another one, also longer than that"]
 OFFSETS = node("u", [b"ab", b"cd", b"ef"])
+RUN_ENDS = Node("i", 3, (None, packed("i", [2, 5, 6])))
+RUNS = Node("+r", 6, (), 0, 0, (RUN_ENDS, OFFSETS))
+
+
+def run_ends(code: str, *numbers: int) -> Node:
+    ends = Node(code, len(numbers), (None, packed({"s": "h", "i": "i", "l": "q"}[code], numbers)))
+    return damaged(RUNS, children=(ends, OFFSETS))
+
+
 VIEW = node("vu", LONG)
 
 
@@ -531,6 +565,12 @@ def viewed(*made: bytes) -> Node:
         (Node("l", 1, (None, packed("q", [2])), dictionary=VIEW), 0, "index"),
         (Node("L", 1, (None, packed("Q", [2**63])), dictionary=VIEW), 0, "index"),
         (Node("L", 1, (None, packed("Q", [0])), dictionary=node("u", [])), 0, "index"),
+        (damaged(RUNS, children=(RUN_ENDS, offsets("i", 0, 2, 1, 6))), 2, "offsets"),
+        (
+            damaged(RUNS, children=(RUN_ENDS, Node("c", 3, (None, packed("b", [0, 2, 0])), dictionary=VIEW))),
+            2,
+            "index",
+        ),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
@@ -566,6 +606,29 @@ def test_damaged_texts(source, position, words, stream):
         damaged(table(OFFSETS), offset=-1),
         damaged(table(OFFSETS), length=2**62, offset=2**62),
         damaged(table(OFFSETS), buffers=()),
+        damaged(RUNS, length=7),
+        damaged(RUNS, offset=1),
+        damaged(RUNS, length=-1),
+        damaged(RUNS, offset=-1),
+        damaged(RUNS, length=2**62, offset=2**62),
+        damaged(RUNS, nulls=1),
+        damaged(RUNS, buffers=(None,)),
+        damaged(RUNS, children=(RUN_ENDS, node("u", [b"ab", b"cd"]))),
+        damaged(RUNS, children=(damaged(RUN_ENDS, length=0), OFFSETS)),
+        damaged(RUNS, children=(damaged(RUN_ENDS, nulls=1), OFFSETS)),
+        damaged(RUNS, children=(damaged(RUN_ENDS, buffers=(b"\x05", RUN_ENDS.buffers[1])), OFFSETS)),
+        damaged(RUNS, children=(damaged(RUN_ENDS, buffers=(None, None)), OFFSETS)),
+        damaged(RUNS, children=(damaged(RUN_ENDS, buffers=()), OFFSETS)),
+        damaged(RUNS, children=(damaged(RUN_ENDS, length=-1), OFFSETS)),
+        run_ends("s", 0, 5, 6),
+        run_ends("s", -1, 5, 6),
+        run_ends("s", 2, 2, 6),
+        run_ends("i", 5, 2, 6),
+        run_ends("i", -(2**31), 2, 6),
+        run_ends("l", -(2**63), 2, 6),
+        run_ends("l", 2, 2**63 - 1, 6),
+        run_ends("l", 2, 3, 5),
+        damaged(table(RUNS), length=7),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
@@ -578,7 +641,8 @@ def test_damaged_arrays(source, stream):
 
 
 def test_arrays_that_are_not_what_the_schema_says():
-    for schema in (Node("c", dictionary=Node("u")), table(Node("u"))):
+    described = Node("+r", children=(Node("i"), Node("u")))
+    for schema in (Node("c", dictionary=Node("u")), table(Node("u")), described):
         made = Producer(OFFSETS, schema=schema)
         with pytest.raises(ValueError, match="texts exports an Arrow array with"):
             HASHER.fingerprints(made)
@@ -605,7 +669,9 @@ def test_an_empty_array_may_lack_its_buffers():
         (Node("tdD"), "time"),
         (Node("d:19,10"), "decimal"),
         (Node("+l", children=(Node("u"),)), "nested"),
-        (Node("+r", children=(Node("i"), Node("u"))), "run-end encoded"),
+        (Node("+r", children=(Node("i"), Node("i"))), "'i' .integer"),
+        (Node("+r", children=(Node("i"), Node("+r", children=(Node("i"), Node("u"))))), "run-end encoded"),
+        (Node("c", dictionary=Node("+r", children=(Node("i"), Node("u")))), "run-end encoded"),
         (Node(""), "unknown"),
         (Node("w:-1"), "unknown"),
         (Node("w:"), "unknown"),
@@ -624,6 +690,25 @@ def test_an_empty_array_may_lack_its_buffers():
 def test_other_types(source, words, stream):
     made = Producer(source, stream=stream)
     with pytest.raises(TypeError, match=f"^texts .*{words}"):
+        HASHER.fingerprints(made)
+    gc.collect()
+    assert made.ledger.settled()
+
+
+@pytest.mark.parametrize(
+    ("children", "words"),
+    [
+        ((), "runs without their ends or values"),
+        ((Node("i"),), "runs without their ends or values"),
+        ((Node("I"), Node("u")), "run ends of Arrow type 'I'"),
+        ((Node("c"), Node("u")), "run ends of Arrow type 'c'"),
+        ((Node("ii"), Node("u")), "run ends of Arrow type 'ii'"),
+        ((Node(""), Node("u")), "run ends of Arrow type ''"),
+    ],
+)
+def test_odd_runs(children, words):
+    made = Producer(Node("+r", children=children))
+    with pytest.raises(ValueError, match=words):
         HASHER.fingerprints(made)
     gc.collect()
     assert made.ledger.settled()
@@ -837,6 +922,22 @@ def test_pyarrow_dictionaries(pa):
     assert_taken(values, [None, "a", None])
 
 
+def test_pyarrow_run_ends(pa):
+    expected = [text for i, text in enumerate(GAPS) for _ in range(i % 3 + 1)]
+    pc = pytest.importorskip("pyarrow.compute")
+    for kind in (pa.int16(), pa.int32(), pa.int64()):
+        for layout in (pa.string(), pa.large_string(), pa.binary()):
+            values = [text if text is None or layout != pa.binary() else text.encode() for text in expected]
+            array = pc.run_end_encode(pa.array(values, layout), run_end_type=kind)
+            assert_taken(array, values)
+            assert_taken(array[2:9], values[2:9])
+            assert_taken(pa.table({"text": array})[3:8], values[3:8])
+    ends, values = pa.array([2, 3], pa.int32()), pa.array(["a", "b"]).dictionary_encode()
+    assert_taken(pa.RunEndEncodedArray.from_arrays(ends, values), ["a", "a", "b"])
+    views = pa.array(["a", "b" * 20]).cast(pa.string_view())
+    assert_taken(pa.RunEndEncodedArray.from_arrays(ends, views), ["a", "a", "b" * 20])
+
+
 def test_pyarrow_readers(pa):
     batches = [pa.record_batch({"text": pa.array(GAPS[i : i + 3], pa.string())}) for i in range(0, len(GAPS), 3)]
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, iter(batches))
@@ -945,3 +1046,11 @@ def test_duckdb(duckdb):
         assert np.array_equal(rows, HASHER.fingerprints(expected, missing="empty"))
     with pytest.raises(TypeError, match=r"table of 2 .* pick a column"):
         HASHER.fingerprints(duckdb.sql("select 1 as id, 'a' as text"))
+
+
+def test_a_duckdb_connection(duckdb):
+    connection = duckdb.connect().execute("select 'a text' as text")
+    with pytest.raises(
+        TypeError, match=r'got a DuckDB connection; pass a relation: con.sql\("select text from ..."\)$'
+    ):
+        lsh.deduplicate(connection)

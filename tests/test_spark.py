@@ -229,15 +229,54 @@ def test_ids_of_every_type(spark, kind):
     ]
 
 
+@pytest.mark.parametrize("keep", ["first", "last", "longest"])
+def test_keep(spark, keep):
+    """Each word means what it means in the library, with the order of the ids for that of the texts."""
+    found = collected(lsh.spark.removed(frame_of(spark, TEXTS), keep=keep))
+    assert found == rows_of(TEXTS, keep=keep)
+    assert keep == "first" or found != rows_of(TEXTS)
+
+
+@pytest.mark.parametrize("keep", [pytest.param("last", marks=pytest.mark.slow), "longest"])
+def test_keep_with_old_documents(spark, keep):
+    """Old documents come first in any case, in order of their ids."""
+    new_frame, old_frame, new, old = halves(spark)
+    found = collected(lsh.spark.removed(new_frame, against=old_frame, keep=keep))
+    places = {"new": 1000, "old": 0}
+    removed = lsh.deduplicate(new, against=old, keep=keep).removed
+    assert found == [(1000 + i, places[side] + kept, *rest, side) for i, kept, *rest, side in removed.tolist()]
+
+
+KEEP_VALUES = {  # the expression over an int, and the element of `keep` of the library
+    "likes": (f.col, int),
+    "date": (
+        lambda name: f.date_add(f.lit("2020-01-01").cast("date"), f.col(name)),
+        lambda i: moment(0) + timedelta(i),
+    ),
+    "timestamp": (lambda name: f.timestamp_seconds(name), moment),
+    "float": (lambda name: -f.col(name).cast("double"), lambda i: -float(i)),
+}
+
+
+@pytest.mark.parametrize("kind", ["timestamp", *(pytest.param(one, marks=pytest.mark.slow) for one in KEEP_VALUES)])
+def test_keep_the_highest_value(spark, kind):
+    """Of a column, or of an expression as a Column; ties by id."""
+    values = [random.Random(i).randrange(20) for i in range(len(TEXTS))]
+    frame = spark.createDataFrame(list(zip(range(len(TEXTS)), TEXTS, values)), "id long, text string, likes int")
+    of_spark, of_library = KEEP_VALUES[kind]
+    found = collected(lsh.spark.removed(frame, keep="likes" if kind == "likes" else of_spark("likes")))
+    assert found == rows_of(TEXTS, keep=[of_library(value) for value in values])
+
+
 @pytest.mark.slow
-def test_order(spark):
-    """By an expression, ties by id, nulls last."""
-    values = [None if i % 50 == 0 else random.Random(i).randrange(20) for i in range(len(TEXTS))]
-    rows = [(i, text, value) for i, (text, value) in enumerate(zip(TEXTS, values))]
-    frame = spark.createDataFrame(rows, "id long, text string, likes int")
-    order = sorted(range(len(TEXTS)), key=lambda i: (values[i] is None, -(values[i] or 0), i))
-    expected = [(order[i], order[j], *rest) for i, j, *rest in rows_of([TEXTS[i] for i in order])]
-    assert collected(lsh.spark.removed(frame, order=-f.col("likes"))) == sorted(expected)
+def test_keep_nulls_last(spark):
+    """So is NaN, which Spark sorts as the highest number."""
+    values = [(None, float("nan"))[i % 2] if i % 50 < 2 else float(random.Random(i).randrange(20)) for i in range(700)]
+    texts = TEXTS[: len(values)]
+    rows = list(zip(range(len(texts)), texts, values))
+    frame = spark.createDataFrame(rows, "id long, text string, likes double")
+    numbers = [-1.0 if value is None or value != value else value for value in values]
+    assert collected(lsh.spark.removed(frame, keep="likes")) == rows_of(texts, keep=numbers)
 
 
 def test_missing_texts(spark):
@@ -301,15 +340,15 @@ def test_large_strings_and_small_batches(spark):
         ),
         (ValueError, "name another one as id", lambda df: lsh.spark.removed(df, id="doc")),
         (ValueError, "did you mean 'text'", lambda df: lsh.spark.removed(df, "Text")),
-        (ValueError, "unlike_any", lambda df: lsh.spark.removed(df, order=f.col("unlike_any") + 1)),
-        (ValueError, "name another one as order", lambda df: lsh.spark.removed(df, order="likes")),
-        (ValueError, r"as a Column: functions.expr\('-likes'\)$", lambda df: lsh.spark.removed(df, order="-likes")),
+        (ValueError, "unlike_any", lambda df: lsh.spark.removed(df, keep=f.col("unlike_any") + 1)),
+        (ValueError, "keep must be 'first', 'last', 'longest', a col", lambda df: lsh.spark.removed(df, keep="likes")),
+        (ValueError, r"as a Column: functions.expr\('-likes'\)$", lambda df: lsh.spark.removed(df, keep="-likes")),
         (ValueError, "did you mean 'text'", lambda df: lsh.spark.removed(df, "`text`")),
-        (ValueError, "order must have the same values each time", lambda df: lsh.spark.removed(df, order=f.rand())),
+        (ValueError, "keep must have the same values each time", lambda df: lsh.spark.removed(df, keep=f.rand())),
         (
             ValueError,
             r"write it to a table",
-            lambda df: lsh.spark.removed(df, order=f.monotonically_increasing_id() + f.col("id")),
+            lambda df: lsh.spark.removed(df, keep=f.monotonically_increasing_id() + f.col("id")),
         ),
         (
             ValueError,
@@ -318,14 +357,14 @@ def test_large_strings_and_small_batches(spark):
         ),
         (
             ValueError,
-            "order must be an expression .* with one value for each row",
-            lambda df: lsh.spark.removed(df, order=f.explode(f.array("id", "id"))),
+            "keep must be an expression .* with one value for each row",
+            lambda df: lsh.spark.removed(df, keep=f.explode(f.array("id", "id"))),
         ),
-        (ValueError, "with one value for each row", lambda df: lsh.spark.removed(df, order=f.max("id"))),
+        (ValueError, "with one value for each row", lambda df: lsh.spark.removed(df, keep=f.max("id"))),
         (
             ValueError,
             "of a type with an order, got",
-            lambda df: lsh.spark.removed(df.withColumn("m", f.create_map("id", "id")), order="m"),
+            lambda df: lsh.spark.removed(df.withColumn("m", f.create_map("id", "id")), keep="m"),
         ),
         (
             ValueError,
@@ -351,8 +390,8 @@ def test_large_strings_and_small_batches(spark):
         ),
         (
             ValueError,
-            "order must not be of type interval year",
-            lambda df: lsh.spark.removed(df, order=f.make_ym_interval(f.col("id").cast("int"))),
+            "keep must not be of type interval year",
+            lambda df: lsh.spark.removed(df, keep=f.make_ym_interval(f.col("id").cast("int"))),
         ),
         (
             ValueError,
@@ -364,28 +403,41 @@ def test_large_strings_and_small_batches(spark):
         (ValueError, "max_nodes must be at most 2000000000", lambda df: lsh.spark.removed(df, max_nodes=2**31)),
         (
             ValueError,
-            r"without asc\(\) or desc\(\), got .*; for the greatest",
-            lambda df: lsh.spark.removed(df, order=f.col("id").desc()),
+            r"without asc\(\) or desc\(\), got .*: the highest value is kept; for the lowest use -col",
+            lambda df: lsh.spark.removed(df, keep=f.col("id").desc()),
         ),
         *(
             (
                 ValueError,
                 r"without asc\(\) or desc\(\), got ",
-                lambda df, text=text: lsh.spark.removed(df, order=f.expr(text)),
+                lambda df, text=text: lsh.spark.removed(df, keep=f.expr(text)),
             )
             for text in ("id desc", "id Asc", "-id desc nulls last")
         ),
         (
             ValueError,
-            r"no column 'id desc'; .*an order has no direction; for the greatest first use -col, for the newest",
-            lambda df: lsh.spark.removed(df, order="id desc"),
+            r"no column 'id desc'; .*keep has no direction: the highest value is kept; for the lowest use -col",
+            lambda df: lsh.spark.removed(df, keep="id desc"),
         ),
         (
             ValueError,
-            r"order must be an expression .*; for the greatest first use -col, for the newest .* -unix_micros",
-            lambda df: lsh.spark.removed(df, order=-f.current_timestamp()),
+            r"keep must be an expression .*; for the lowest use -col, for the oldest .* -unix_micros",
+            lambda df: lsh.spark.removed(df, keep=-f.current_timestamp()),
         ),
-        (TypeError, "order must be the name of a column or a Column", lambda df: lsh.spark.removed(df, order=3)),
+        (TypeError, "'longest', the name of a column or a Column, got int", lambda df: lsh.spark.removed(df, keep=3)),
+        (
+            TypeError,
+            "keep must be numbers or dates, got .* of type string; convert it, such as by functions.to_timestamp",
+            lambda df: lsh.spark.removed(df, keep="text"),
+        ),
+        *(
+            (
+                TypeError,
+                r"order is now keep .* reverse direction: order kept the lowest value, .*; order=-col\('stars'\)",
+                lambda df, name=name: getattr(lsh.spark, name)(df, order="id"),
+            )
+            for name in ("deduplicate", "removed", "find_pairs")
+        ),
         (
             TypeError,
             "the ids of against must have type bigint, as those of df, got string",
@@ -443,20 +495,11 @@ def test_texts_that_change_are_an_error(spark, tmp_path):
             found.count()
 
 
-@pytest.mark.parametrize("of", [False, True])
-def test_the_newest_is_kept(spark, of):
-    frame = spark.createDataFrame([(1, "some text here", 5), (2, "some text here", 7)], "id long, text string, day int")
-    if of:
-        frame = frame.withColumn("time", f.timestamp_seconds("day"))
-    order = -f.unix_micros("time") if of else -f.col("day")
-    assert [row["id"] for row in lsh.spark.deduplicate(frame, order=order).collect()] == [2]
-
-
-def test_id_column_named_order(spark):
+def test_id_column_named_keep(spark):
     """The columns of a DataFrame may be named as those of the tables between the stages."""
-    frame = spark.createDataFrame([(1, 4, "a text")], "order int, node int, text string")
-    source = _stages.checked_source("df", frame, "text", "order")
-    ordered = frame.select(_stages.checked_order(source, -f.col("node")).alias("value"))
+    frame = spark.createDataFrame([(1, 4, "a text")], "keep int, node int, text string")
+    source = _stages.checked_source("df", frame, "text", "keep")
+    ordered = frame.select(_stages.checked_keep(source, -f.col("node")).alias("value"))
     assert collected(ordered) == [(-4,)]
 
 

@@ -10,8 +10,9 @@ Requires the extra ``spark`` (pyspark 4 and pyarrow) on the driver and in the Py
 from __future__ import annotations
 
 import json
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
 
 import lsh
 from lsh import _checks
@@ -31,6 +32,25 @@ MOST_NODES = 2_000_000_000  # less than 2**31 - 1, as their number is known to 2
 REMOVED_ID = "__lsh_removed_id"
 
 
+Params = ParamSpec("Params")
+
+
+def _names_keep(function: Callable[Params, DataFrame]) -> Callable[Params, DataFrame]:
+    """Make the error for `order`, a parameter of 1.0.0rc1, name `keep`, which has the other direction."""
+
+    @wraps(function)
+    def checked(*args: Params.args, **kwargs: Params.kwargs) -> DataFrame:
+        if "order" in kwargs:
+            raise TypeError(
+                "order is now keep (of lsh.spark.deduplicate and removed), in the reverse direction: order kept the "
+                "lowest value, a column that is passed as keep keeps the highest; order=-col('stars') is keep='stars'"
+            )
+        return function(*args, **kwargs)
+
+    return checked
+
+
+@_names_keep
 def deduplicate(
     df: DataFrame,
     text: str = "text",
@@ -43,7 +63,7 @@ def deduplicate(
     hasher: lsh.MinHasher | None = None,
     num_seeds: int | None = None,
     random_state: int | None = 0,
-    order: str | Column | None = None,
+    keep: str | Column = "first",
     against: DataFrame | None = None,
     clusters: Clusters = "representative",
     verify: Verify = "exact",
@@ -64,11 +84,13 @@ def deduplicate(
         The column of the ids, of any type that has an order. An id must not be null, and no two rows may have the same.
     threshold, recall, bands, shingles, hasher, num_seeds, random_state, clusters, verify
         As for `lsh.deduplicate`.
-    order : str or Column, optional
-        The priority: of several near duplicates the one with the least value is kept, and of those with the same value
-        the one with the least id. Nulls come last. For the greatest value of a column first, pass ``-col("name")``; for
-        the newest timestamp, ``-unix_micros("time")``; for the longest text, ``-octet_length("text")``. Default: by id
-        alone.
+    keep : {"first", "last", "longest"}, str or Column, optional
+        Which one of several near duplicates to keep, as for `lsh.deduplicate`. The rows of a DataFrame have no
+        position, so their order is that of the ids: ``"first"`` is the one with the lowest id, ``"last"`` the one with
+        the highest. ``"longest"``: the one with the most UTF-8 bytes. Else the name of a column of numbers or dates,
+        or an expression over the columns: the one with the highest value, so of dates and timestamps the newest. Nulls
+        and NaN come last, and of documents with the same value the one with the lowest id is kept. A column that is
+        named as one of the three words is passed as ``col("first")``.
     against : pyspark.sql.DataFrame, optional
         Old documents, with columns of the same names and types as `text` and `id`; see `lsh.deduplicate`. They come
         first, in order of their ids.
@@ -110,13 +132,14 @@ def deduplicate(
     matching = _matching(
         threshold, recall, bands, shingles, hasher, num_seeds, random_state, clusters, verify, missing, max_memory
     )
-    run = _started(matching, df, text, id, order, missing, max_nodes, "against", against)
+    run = _started(matching, df, text, id, keep, missing, max_nodes, "against", against)
     name = REMOVED_ID + "_" * max(map(len, df.columns))  # no column of df has it
     gone = run.removed().select(_stages.column("id").alias(name))
     kept = df.join(gone, _stages.column(id) == _stages.column(name), "left_anti")
     return run.described(kept, id)
 
 
+@_names_keep
 def removed(
     df: DataFrame,
     text: str = "text",
@@ -129,7 +152,7 @@ def removed(
     hasher: lsh.MinHasher | None = None,
     num_seeds: int | None = None,
     random_state: int | None = 0,
-    order: str | Column | None = None,
+    keep: str | Column = "first",
     against: DataFrame | None = None,
     clusters: Clusters = "representative",
     verify: Verify = "exact",
@@ -141,7 +164,7 @@ def removed(
 
     Parameters
     ----------
-    df, text, id, threshold, recall, bands, shingles, hasher, num_seeds, random_state, order, against, clusters
+    df, text, id, threshold, recall, bands, shingles, hasher, num_seeds, random_state, keep, against, clusters
         As for `lsh.spark.deduplicate`.
     verify, missing, max_memory, max_nodes
         As for `lsh.spark.deduplicate`.
@@ -161,10 +184,11 @@ def removed(
     matching = _matching(
         threshold, recall, bands, shingles, hasher, num_seeds, random_state, clusters, verify, missing, max_memory
     )
-    run = _started(matching, df, text, id, order, missing, max_nodes, "against", against)
+    run = _started(matching, df, text, id, keep, missing, max_nodes, "against", against)
     return run.described(run.removed(), "id")
 
 
+@_names_keep
 def find_pairs(
     df: DataFrame,
     text: str = "text",
@@ -219,7 +243,7 @@ def find_pairs(
         missing,
         max_memory,
     )
-    run = _started(matching, df, text, id, None, missing, max_nodes, "others", others)
+    run = _started(matching, df, text, id, "first", missing, max_nodes, "others", others)
     return run.described(run.pairs(), "id1")
 
 
@@ -227,7 +251,7 @@ class _Run(NamedTuple):
     """A run whose parameters and columns are checked, and whose components are known."""
 
     sources: list[_stages.Source]
-    order: Column
+    keep: Column
     matching: Matching
     missing: Missing
     max_nodes: int
@@ -239,7 +263,7 @@ class _Run(NamedTuple):
             return self.sources[0].frame.sparkSession.createDataFrame([], schema)
         found = _stages.components(table, num_links, num_nodes, self.max_nodes)
         chosen = _stages.member_filter(found, num_nodes)
-        rows = _stages.members(self.sources, self.order, found, self.matching, chosen)
+        rows = _stages.members(self.sources, self.keep, found, self.matching, chosen)
         return rows.mapInArrow(partial(task, self.matching, len(self.sources) == 2), schema)
 
     def removed(self) -> DataFrame:
@@ -322,7 +346,7 @@ def _started(
     df: object,
     text: object,
     id: object,
-    order: object,
+    keep: object,
     missing: Missing,
     max_nodes: object,
     name: str,
@@ -334,7 +358,7 @@ def _started(
     if second is not None:
         sources.append(_stages.checked_source(name, second, text, id))
         _stages.check_same_types(*sources)
-    priority = _stages.checked_order(sources[0], order)
+    priority = _stages.checked_keep(sources[0], keep)
     _stages.check_workers(sources[0].frame.sparkSession)
     for source in sources:
         _stages.check_ids(source)

@@ -32,7 +32,8 @@ DEFAULT_PARTITIONS = 200  # where the engine chooses their number ("auto")
 MAX_SHOWN = 60  # characters of an id in a message
 MAX_ROUNDS = 100  # of the star algorithm, which needs about 2 log2(n)
 DIRECTION = re.compile(r" (ASC|DESC)( NULLS (FIRST|LAST))?'?>?$", re.IGNORECASE)
-GREATEST_FIRST = "for the greatest first use -col, for the newest of a timestamp -unix_micros(col)"
+KEEP_WORDS = ("first", "last", "longest")  # of `lsh.deduplicate`, too
+LOWEST_KEPT = "the highest value is kept; for the lowest use -col, for the oldest of a timestamp -unix_micros(col)"
 
 LINKS = "a long, b long"
 
@@ -112,7 +113,7 @@ def _warn_of_random_values(name: str, frame: DataFrame) -> None:
         warnings.warn(
             f"{name} has expressions such as rand(), uuid() or monotonically_increasing_id(), and is read several "
             "times: if they have other values each time, the result is wrong; write it to a table first",
-            stacklevel=5,  # the caller of a function of lsh.spark
+            stacklevel=6,  # the caller of a function of lsh.spark, each of which is wrapped once
         )
 
 
@@ -143,10 +144,11 @@ def _remedy(name: str, columns: list[str], parameter: str, value: str) -> str:
     close = [one for one in columns if one.lower() == value.strip("`").lower()]
     if close:
         return f"did you mean {close[0]!r}?"
-    if parameter == "order" and DIRECTION.search(value):
-        return f"an order has no direction; {GREATEST_FIRST}"
-    if parameter == "order":
-        return f"name another one as order, or pass an expression as a Column: functions.expr({value!r})"
+    if parameter == "keep" and DIRECTION.search(value):
+        return f"keep has no direction: {LOWEST_KEPT}"
+    if parameter == "keep":
+        words = ", ".join(map(repr, KEEP_WORDS))
+        return f"keep must be {words}, a column, or an expression as a Column: functions.expr({value!r})"
     if value.partition(".")[0] in columns:
         added = f"{name}.withColumn({value.replace('.', '_')!r}, functions.col({value!r}))"
         return f"make a field of a struct a column of its own: {added}"
@@ -163,46 +165,62 @@ def check_same_types(new: Source, old: Source) -> None:
             )
 
 
-def checked_order(source: Source, order: object) -> Column:
-    """Return the column or expression of the priority, checked; without one a null."""
-    from pyspark.errors import AnalysisException
-    from pyspark.sql import Column, functions, types
+def checked_keep(source: Source, keep: object) -> Column:
+    """Return the column or expression whose highest value is kept, checked; a null where ids alone decide."""
+    from pyspark.sql import Column, functions
 
-    if order is None:
-        return functions.lit(None).cast("int")
-    if isinstance(order, str):
-        _check_column("df", source.frame, "order", order)
-        order = column(order)
-    elif not isinstance(order, Column):
-        raise TypeError(f"order must be the name of a column or a Column, got {type(order).__name__}")
-    elif DIRECTION.search(str(order)):
-        raise ValueError(f"order must be a value without asc() or desc(), got {order}; {GREATEST_FIRST}")
+    if isinstance(keep, str) and keep in KEEP_WORDS:
+        if keep == "first":
+            return functions.lit(None).cast("int")
+        return column(source.id) if keep == "last" else functions.octet_length(column(source.text))
+    if isinstance(keep, str):
+        _check_column("df", source.frame, "keep", keep)
+        keep = column(keep)
+    elif not isinstance(keep, Column):
+        words = ", ".join(map(repr, KEEP_WORDS))
+        raise TypeError(f"keep must be {words}, the name of a column or a Column, got {type(keep).__name__}")
+    elif DIRECTION.search(str(keep)):
+        raise ValueError(f"keep must be a value without asc() or desc(), got {keep}: {LOWEST_KEPT}")
+    return _checked_priority(source, keep)
+
+
+def _checked_priority(source: Source, keep: Column) -> Column:
+    """Return an expression over the columns of a source, checked; NaN becomes a null, which comes last."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions, types
+
     try:
         # refuses aggregates, explode(), which would repeat rows, and types without an order
-        rows = source.frame.select(column(source.id).alias("id"), functions.coalesce(order).alias("order"))
-        kind = rows.sort(functions.col("order")).schema["order"].dataType
+        rows = source.frame.select(column(source.id).alias("id"), functions.coalesce(keep).alias("keep"))
+        kind = rows.sort(functions.col("keep")).schema["keep"].dataType
     except AnalysisException as error:
         reason = str(error).splitlines()[0]
         wanted = "an expression over the columns of df with one value for each row, of a type with an order"
-        remedy = f"; {GREATEST_FIRST}" if "negative" in reason else ""
-        raise ValueError(f"order must be {wanted}, got {order}: {reason}{remedy}") from error
+        remedy = f": {LOWEST_KEPT}" if "negative" in reason else ""
+        raise ValueError(f"keep must be {wanted}, got {keep}: {reason}{remedy}") from error
+    if isinstance(kind, (types.StringType, types.BinaryType)):
+        raise TypeError(
+            f"keep must be numbers or dates, got {keep} of type {kind.simpleString()}; convert it, such as by "
+            "functions.to_timestamp(name) or functions.col(name).cast('double')"
+        )
     if isinstance(kind, types.YearMonthIntervalType):
-        raise ValueError(f"order must not be of type {kind.simpleString()}, got {order}; cast it to int")
-    _refuse_random(source.frame, order)
-    return order
+        raise ValueError(f"keep must not be of type {kind.simpleString()}, got {keep}; cast it to int")
+    _refuse_random(source.frame, keep)
+    is_float = isinstance(kind, (types.FloatType, types.DoubleType))
+    return functions.nanvl(keep, functions.lit(None).cast(kind)) if is_float else keep
 
 
-def _refuse_random(frame: DataFrame, order: Column) -> None:
+def _refuse_random(frame: DataFrame, keep: Column) -> None:
     """Raise ValueError if an expression may have another value each time, such as rand()."""
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions
 
     try:
-        _ = frame.agg(functions.max(order)).schema  # other errors are of values that only an aggregate refuses
+        _ = frame.agg(functions.max(keep)).schema  # other errors are of values that only an aggregate refuses
     except AnalysisException as error:
         if error.getCondition() == "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION":
             raise ValueError(
-                f"order must have the same values each time it is computed, got {order}; write it to a table with the "
+                f"keep must have the same values each time it is computed, got {keep}; write it to a table with the "
                 "documents first"
             ) from error
 
@@ -395,7 +413,7 @@ def member_filter(table: DataFrame, count: int) -> bytes:
     return bytes(row["data"])
 
 
-def members(sources: list[Source], order: Column, table: DataFrame, matching: Matching, filter_: bytes) -> DataFrame:
+def members(sources: list[Source], keep: Column, table: DataFrame, matching: Matching, filter_: bytes) -> DataFrame:
     """Return (component, old, id, text) of the members, whole components in a partition, in order of priority.
 
     A node whose text is not found again has a row of nulls.
@@ -408,12 +426,12 @@ def members(sources: list[Source], order: Column, table: DataFrame, matching: Ma
     for number, source in enumerate(sources):
         named = {"text": source.text, "id": source.id}
         columns = [column(name).alias(alias) for alias, name in named.items()]
-        by = order.alias("order") if number == 0 else f.lit(None).cast(rows[0].schema["order"].dataType).alias("order")
-        rows.append(source.frame.select(*columns, by, f.lit(number == 1).alias("old")))
+        value = keep if number == 0 else f.lit(None).cast(rows[0].schema["keep"].dataType)
+        rows.append(source.frame.select(*columns, value.alias("keep"), f.lit(number == 1).alias("old")))
     every = rows[0] if len(rows) == 1 else rows[0].unionAll(rows[1])
     near = every.mapInArrow(partial(_tasks.choose_members, matching, filter_), _with_node(every))
     placed = near.join(table, "node", "right").repartition("component")
-    by = [f.col("component"), f.col("old").desc(), f.col("order").asc_nulls_last(), f.col("id")]
+    by = [f.col("component"), f.col("old").desc(), f.col("keep").desc_nulls_last(), f.col("id")]
     return placed.sortWithinPartitions(*by).select("component", "old", "id", "text")
 
 

@@ -59,6 +59,7 @@ def tables(result: lsh.Deduplication) -> None:
     """Make tables, which require pandas and pyarrow."""
     result.to_pandas()
     result.to_pandas("clusters")
+    result.to_pandas("documents", ids=["a", "b"], texts=TEXTS)
     result.to_arrow("near")  # pyright: ignore[reportUnknownMemberType] - pyarrow has no types
 
 

@@ -570,7 +570,8 @@ def test_tables_with_old_ids(tmp_path):
     assert texts["kept_text"].tolist() == ["x y z", FOUR[0], FOUR[0]]
     table = result.to_pandas("documents", ids=IDS, old_ids=old_ids)
     assert table["kept_id"].tolist() == [None, 10, "i0", "i0"]
-    assert table["side"].tolist() == [None, "old", "new", "new"]
+    assert table["side"].isna().tolist() == [True, False, False, False]
+    assert table["side"].tolist()[1:] == ["old", "new", "new"]
     with lsh.Index.create(tmp_path / "index", threshold=0.7, shingles=WORDS, texts="stored") as index:
         index.add_docs(old, ["old x", "old q"])
         found = deduplicate(FOUR, against=index)

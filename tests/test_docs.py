@@ -18,7 +18,11 @@ import lsh
 
 REPOSITORY = Path(__file__).parent.parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-NEEDS = {"lsh.plot": "matplotlib", "lsh.spark._tasks": "pyarrow"}  # modules whose examples require an optional package
+NEEDS = {  # modules whose examples require an optional package
+    "lsh.dedup": "pandas",
+    "lsh.plot": "matplotlib",
+    "lsh.spark._tasks": "pyarrow",
+}
 FOLDERS = (REPOSITORY, *(REPOSITORY / name for name in ("docs", "docs/api", "benchmarks")))
 PAGES = [page for folder in FOLDERS for page in folder.glob("*.md")]
 EXAMPLES = {  # the least number of examples on each page

@@ -75,7 +75,7 @@ class Cost:
         else:
             memory = f"max_memory {size_argument(self.max_memory)} or more"
         if self.false_candidates is None:
-            compared = "not counted: they depend on the texts, which a background or --corpus shows"
+            compared = "not counted: they depend on the texts; plan with a sample of them"
         else:
             each = 2 * self.false_candidates / self.documents
             compared = f"{each:,.0f} for each document" if each >= 10 else f"{each:.2g} for each document"

@@ -425,7 +425,7 @@ class _Pass:
     def _note_end(self, block: bytes, end: int) -> None:
         """Note whether the record that ends there in a block, the last of the file so far, has its end of line."""
         if not block.endswith(self.newline, 0, end):
-            carriage, at = "\r".encode(self._encoding.replace("utf-8", "ascii")), block.rfind(self.newline, 0, end)
+            carriage, at = "\r".encode(self._encoding), block.rfind(self.newline, 0, end)
             before = block[:at] if at >= 0 else self._heads[-1].header.removesuffix(self.newline)
             is_crlf = before.endswith(carriage)
             self._incomplete[len(self._heads) - 1] = (carriage if is_crlf else b"") + self.newline

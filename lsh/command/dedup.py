@@ -95,6 +95,10 @@ class Outputs:
             ("--report", self.report),
         ]
 
+    def written(self) -> list[str | None]:
+        """Return the files that the run writes: a dry run all but the documents."""
+        return [path for name, path in self.named() if name != "OUTPUT" or not self.dry_run]
+
     @property
     def with_ids(self) -> bool:
         """Whether a file contains ids of documents."""
@@ -227,8 +231,7 @@ def run(namespace: argparse.Namespace) -> None:
         console.say(f"{request.matching.hasher!r}\n{request.matching.bands}")
     if request.index is not None and not request.running.quiet:
         indexing.say_recall(request.index, request.matching.threshold, request.matching.verify)
-    written = [path for name, path in request.outputs.named() if name != "OUTPUT" or not request.outputs.dry_run]
-    inputs.note_memory(written, request.running.quiet)
+    inputs.note_memory(request.outputs.written(), request.running.quiet)
     counts = _deduplicate(request, watch)
     watch.stage("writing")  # and closing
     counts["seconds"] = {**watch.seconds, "total": sum(watch.seconds.values())}
@@ -362,8 +365,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     """Read, decide and write; return the counts of the run."""
     reading, outputs, spill = request.reading, request.outputs, inputs.own_spill(request.running)
     with ExitStack() as opened:
-        written = [path for name, path in outputs.named() if name != "OUTPUT" or not outputs.dry_run]
-        opened.enter_context(inputs.made_folders(written))
+        opened.enter_context(inputs.made_folders(outputs.written()))
         rejects = None
         if outputs.rejects is not None:
             rejects = opened.enter_context(files.Target(outputs.rejects, folder=request.running.temp_dir))

@@ -42,9 +42,9 @@ class Cost:
     temporary_bytes : int
         The size of the temporary files of such a run.
     core_hours : float
-        CPU time of `lsh dedup` on one machine, in hours, with the false candidates.
+        CPU time of a run on one machine, in hours, with the false candidates.
     spark_core_hours : float
-        CPU time of `lsh.spark`, in hours, with the false candidates.
+        CPU time of a run on Spark, in hours, with the false candidates.
     spark_shuffled_bytes : int
         Bytes that Spark shuffles.
     """

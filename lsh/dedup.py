@@ -961,7 +961,7 @@ def _numbers(values: Array, keep: Any) -> Array:
     numbers = values.astype(np.float64)
     if np.isfinite(numbers).all() and (np.abs(numbers) >= 2**53).any():
         exact = np.empty(len(values), object)
-        exact[:] = list(keep)
+        exact[:] = list(keep) if isinstance(keep, (list, tuple)) else values.tolist()
         numbers = _ranks(exact).astype(np.float64)
     return numbers
 

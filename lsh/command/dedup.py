@@ -36,6 +36,7 @@ Positions = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 MAX_ROWS = 1 << 12  # of a table that are written at once
+BY_VALUE = ("highest", "lowest")  # values of --keep with --keep-field
 HTML = (".html", ".htm")  # endings of a report
 OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "output",
@@ -45,6 +46,7 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "preset",
     "recall",
     "keep",
+    "keep_field",
     "clusters_mode",
     "field",
     "id_field",
@@ -124,7 +126,7 @@ class Request:
     sources: files.Sources
     references: Sequence[files.Sources]
     index: Index | None
-    keep: Literal["first", "last", "longest"]
+    keep: Literal["first", "last", "longest", "highest", "lowest"]
     matching: Matching
     reading: Reading
     running: Running
@@ -211,9 +213,17 @@ def _add_keeping(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--keep",
-        choices=("first", "last", "longest"),
-        default="first",
-        help="which of several similar documents is kept (default first)",
+        choices=("first", "last", "longest", *BY_VALUE),
+        help="which of several similar documents is kept; highest and lowest are by --keep-field (default first, or "
+        "highest with --keep-field)",
+    )
+    group.add_argument(
+        "--keep-field",
+        dest="rank_field",
+        action=options.Once,
+        metavar="FIELD",
+        help="column of numbers or of ISO 8601 dates: the document with the highest value, such as the newest one, is "
+        "kept; of equal values the first",
     )
     group.add_argument(
         "--clusters-mode",
@@ -264,6 +274,10 @@ def _request(namespace: argparse.Namespace) -> Request:
             console.check_standard_output()
     if namespace.source_field is not None and outputs.report is None:
         raise ValueError("--source-field requires --report")
+    if namespace.rank_field is not None and namespace.keep not in (None, *BY_VALUE):
+        raise ValueError(f"--keep {namespace.keep} cannot be combined with --keep-field; use highest or lowest")
+    if namespace.rank_field is None and namespace.keep in BY_VALUE:
+        raise ValueError(f"--keep {namespace.keep} requires --keep-field, the column of the values")
     if outputs.rejects is not None and namespace.on_bad_line != "skip":
         raise ValueError("--rejects requires --on-bad-line skip")
     index = _opened_index(namespace, outputs)
@@ -288,7 +302,7 @@ def _request(namespace: argparse.Namespace) -> Request:
         sources,
         others,
         index,
-        namespace.keep,
+        namespace.keep or ("first" if namespace.rank_field is None else "highest"),
         matching,
         reading,
         running,
@@ -333,11 +347,12 @@ def _check_report(path: str | None) -> None:
 
 def _given(namespace: argparse.Namespace) -> dict[str, str]:
     """Return the options that a report lists: those that change the result or name files."""
+    values = {**vars(namespace), "keep_field": namespace.rank_field}
     given = {
         "INPUT": " ".join(map(files.shown, namespace.input)),
         "--against": " ".join(map(files.shown, namespace.against or ())),
         "--against-index": files.shown(namespace.against_index or ""),
-        **{f"--{name.replace('_', '-')}": getattr(namespace, name) for name in OPTIONS_OF_REPORT},
+        **{f"--{name.replace('_', '-')}": values[name] for name in OPTIONS_OF_REPORT},
     }
     return {name: "yes" if value is True else files.shown(str(value)) for name, value in given.items() if value}
 
@@ -378,20 +393,22 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         target = None
         if outputs.documents is not None and not outputs.dry_run:
             target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
-        others = replace(reading, source_field=None)
+        others = replace(reading, source_field=None, rank_field=None)
         references = [
             opened.enter_context(inputs.open_documents(others, one, others=everything, spill=spill))
             for one in request.references
         ]
         with_report = outputs.report is not None
         notes = None if request.running.quiet else ""
-        texts = TextStream([documents], outputs.with_ids, with_report, with_report, notes, spill)
+        ranked = None if reading.rank_field is None else inputs.Priorities(spill, request.keep == "lowest")
+        texts = TextStream([documents], outputs.with_ids, with_report, with_report, ranked, notes, spill)
         old = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", spill=spill)
         shown_output = files.STANDARD if outputs.json else outputs.documents
         streams, running = [texts, old] if references else [texts], request.running
         meter = console.progress(running.quiet, shown_output, streams, running.verbose)
         watch.stage("preparing")
-        result = _decide(request, texts, old if references else request.index, meter)
+        keep = request.keep if ranked is None else ranked
+        result = _decide(request, texts, old if references else request.index, keep, meter)
         against = old if request.index is None else _Stored(request.index, result.old_ids or ())
         watch.stage("preparing", result.summary()["seconds"])
         report = None
@@ -441,7 +458,7 @@ class _Stored:
 
 
 def _decide(
-    request: Request, texts: TextStream, against: TextStream | Index | None, meter: console.Meter
+    request: Request, texts: TextStream, against: TextStream | Index | None, keep: Any, meter: console.Meter
 ) -> lsh.Deduplication:
     matching, running = request.matching, request.running
     return lsh.deduplicate(
@@ -450,7 +467,7 @@ def _decide(
         bands=matching.bands,
         hasher=matching.hasher,
         against=against,
-        keep=request.keep,
+        keep=keep,
         clusters=matching.clusters,
         verify=matching.verify,
         missing=request.reading.missing,

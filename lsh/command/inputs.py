@@ -375,6 +375,39 @@ class Names(Sequence[bytes]):
             yield from map(self.distinct.__getitem__, numbers.tolist())
 
 
+class Priorities:
+    """The values of --keep-field of many documents, one each, as an array for `lsh.deduplicate`.
+
+    Parameters
+    ----------
+    spill : Spill
+        Allocates the memory that grows with the number of documents.
+    reverse : bool
+        Whether the lowest value has priority.
+    """
+
+    def __init__(self, spill: Spill, reverse: bool) -> None:
+        self._spill, self._reverse = spill, reverse
+        self._values = spill.column(np.int64)
+
+    def extend(self, values: Array) -> None:
+        """Add values; the first one with a fraction makes all of them floats."""
+        if values.dtype == np.float64 and self._values.dtype != np.float64:
+            before, self._values = self._values, self._spill.column(np.float64)
+            for _, part in before.parts():
+                self._values.append(part.astype(np.float64))
+            before.free()
+        self._values.append(values.astype(self._values.dtype))
+
+    def __array__(self, dtype: object = None, copy: object = None) -> Array:
+        """Return the values, such that the highest one has priority."""
+        values = self._values.read()
+        if not self._reverse:
+            return values
+        np.invert(values, out=values) if values.dtype == np.int64 else np.negative(values, out=values)
+        return values
+
+
 class TextStream(TextSource):
     """The texts of some files, which are parsed at the first call; sizes, sources and counts are noted then.
 
@@ -386,6 +419,8 @@ class TextStream(TextSource):
         The files, in order.
     with_ids, with_sizes, with_sources : bool
         Whether ids are used, and whether to note the size and the source of each text.
+    priorities : Priorities, optional
+        Receives the value of each document by which it is ranked.
     notes : str, optional
         Print notes on the reading (which column is the text, ids that repeat) to standard error, each after this
         prefix. Default: print none.
@@ -412,12 +447,13 @@ class TextStream(TextSource):
         with_ids: bool = True,
         with_sizes: bool = False,
         with_sources: bool = False,
+        priorities: Priorities | None = None,
         notes: str | None = None,
         spill: Spill | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
         self._notes, self._printed = notes, set[str]()
-        self._with_sizes, self._with_sources = with_sizes, with_sources
+        self._with_sizes, self._with_sources, self._priorities = with_sizes, with_sources, priorities
         spill = Spill() if spill is None else spill
         self._id_keys = spill.column(np.uint64)
         self._secret = os.urandom(16) if with_ids and notes is not None else None  # the ids are compared for the note
@@ -555,3 +591,5 @@ class TextStream(TextSource):
             self.sizes.append(block.texts.sizes(NO_TEXT))
         if self._with_sources:
             self.sources.extend(block.sources())
+        if self._priorities is not None and block.ranks is not None:
+            self._priorities.extend(block.ranks)

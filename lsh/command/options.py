@@ -113,6 +113,7 @@ class Reading:
     field: str | None
     id_field: str | None
     source_field: str | None
+    rank_field: str | None
     header: bool | None
     delimiter: str | None
     encoding: str | None
@@ -219,7 +220,7 @@ def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None
         default=missing,
         help=f"what to do when a record has no text: error or treat as empty (default {missing})",
     )
-    parser.set_defaults(source_field=None)  # an option of lsh dedup
+    parser.set_defaults(source_field=None, rank_field=None)  # options of lsh dedup
 
 
 def add_matching(parser: argparse.ArgumentParser) -> None:
@@ -244,8 +245,8 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         "--max-memory",
         metavar="SIZE",
         help="memory for the data of the documents, such as 2GB; data beyond it goes to temporary files. At least 24 "
-        "bytes a document (36 with lsh dedup --keep longest); the process needs up to 120 MB beside it, and more for "
-        "Parquet and URLs",
+        "bytes a document (36 with lsh dedup --keep longest or --keep-field); the process needs up to 120 MB "
+        "beside it, and more for Parquet and URLs",
     )
     group.add_argument(
         "--temp-dir", metavar="FOLDER", help="folder for temporary files (default: TMPDIR, or that of the system)"
@@ -275,7 +276,7 @@ def reading_given(namespace: argparse.Namespace) -> list[str]:
     """Return the names of the options of `reading` that differ from their defaults."""
     names = [value.name for value in fields(Reading)]
     given = [name for name in names if getattr(namespace, name) != namespace.parser.get_default(name)]
-    typed = {"header": "--header" if namespace.header else "--no-header"}
+    typed = {"rank_field": "--keep-field", "header": "--header" if namespace.header else "--no-header"}
     return [typed.get(name, f"--{name.replace('_', '-')}") for name in given]
 
 

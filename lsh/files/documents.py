@@ -43,7 +43,13 @@ from lsh.files.separated import Csv, PlainText, Tsv
 from lsh.files.storage import Input, Target
 from lsh.files.tables import Tables
 
-FIELD_OPTIONS = {"--field": "field", "--id-field": "id_field", "--source-field": "source_field"}
+FIELD_OPTIONS = {
+    "--field": "field",
+    "--id-field": "id_field",
+    "--source-field": "source_field",
+    "--keep-field": "rank_field",
+}
+OWN_FIELDS = ("source_field", "rank_field")  # that no other files are read with
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
 
@@ -71,6 +77,8 @@ class Documents:
         of the record is the id.
     source_field : str, optional
         The column that holds the source of a document. Default: the file is the source.
+    rank_field : str, optional
+        The column by which documents are ranked: numbers or dates. A value that is neither is a malformed line.
     header : bool, optional
         Whether the first record names the columns. Default: in ``csv``, not in ``tsv``, where a first line that looks
         like a header is an error. Without a header a single column is the text; of several columns the first is the
@@ -92,7 +100,8 @@ class Documents:
         Receives the skipped lines, or the paths of skipped files.
     others : sequence of str, optional
         The formats of other files that are read with the same options. An option that this format has no use for is
-        an error, unless one of these formats has a use for it; `source_field` counts for these documents only.
+        an error, unless one of these formats has a use for it; `source_field` and `rank_field` count for these
+        documents only.
     spill : Spill, optional
         Allocates the memory for the places of the records, and has the folder for copies. Default: without a bound.
     null_ids : bool, optional
@@ -139,6 +148,7 @@ class Documents:
         *,
         id_field: str | None = None,
         source_field: str | None = None,
+        rank_field: str | None = None,
         header: bool | None = None,
         delimiter: str | None = None,
         encoding: str | None = None,
@@ -160,6 +170,7 @@ class Documents:
             field=field,
             id_field=id_field,
             source_field=source_field,
+            rank_field=rank_field,
             header=header,
             delimiter=None if delimiter is None else checked_delimiter(delimiter),
             encoding=checked_encoding("utf-8" if encoding is None else encoding),
@@ -193,12 +204,12 @@ class Documents:
         """Return the options without those that only the other formats have a use for."""
         useless = _useless(self.format.name, options)
         for name, problem in useless.items():
-            if name == "source_field" or all(name in _useless(other, options) for other in others):
+            if name in OWN_FIELDS or all(name in _useless(other, options) for other in others):
                 raise InputError(self.name, problem)
         options = options._replace(**{name: ReadOptions._field_defaults[name] for name in useless})
         has_columns = self.format.name in ("csv", "tsv")
         has_header = self.format.name == "csv" if options.header is None else options.header
-        named = (options.field, options.named_id(), options.source_field)
+        named = (options.field, options.named_id(), options.source_field, options.rank_field)
         for option, given in zip(FIELD_OPTIONS, named) if has_columns and not has_header else ():
             if given is not None and not all(is_number(name.strip()) for name in given.split(",")):
                 problem = f"{option} is {given!r}, and there is no header; use --header, or the number of a column"

@@ -2,8 +2,8 @@
 
 The compiled reader reads blocks in which every line is plain and has the fields. Python's `json` reads all other lines,
 and so decides what is accepted: NaN, Infinity and lone surrogates, too. A field is a key of the object or, with dots in
-its name, a key of an object within it; Python alone reads such names. Ids and sources that are numbers keep their
-digits as they are written.
+its name, a key of an object within it; Python alone reads such names. Ids, sources and ranks that are numbers keep
+their digits as they are written.
 """
 
 from __future__ import annotations
@@ -98,9 +98,12 @@ class JsonLines(Reader):
             identity = _name(record, found, self._id_name, "" if options.id_field is None else "--id-field")
             self._has_ids |= identity is not None
             identity = "" if identity is None and not options.null_ids else identity
-        if options.source_field is None:
-            return Fields(identity, text)
-        return Fields(identity, text, _name(record, found, options.source_field, "--source-field") or "")
+        source = rank = None
+        if options.source_field is not None:
+            source = _name(record, found, options.source_field, "--source-field") or ""
+        if options.rank_field is not None:
+            rank = self.rank(record, _name(record, found, options.rank_field, "--keep-field"))
+        return Fields(identity, text, source, rank)
 
     def _text(self, record: RawRecord, found: JsonObject, fields: Sequence[str]) -> str | None:
         texts = []
@@ -125,7 +128,8 @@ class JsonLines(Reader):
         options, texts = self.options, self._fields
         if texts is None:
             return None
-        names = tuple(name for name in (self._id_name, options.source_field) if name is not None)
+        others = (self._id_name, options.source_field, options.rank_field)
+        names = tuple(name for name in others if name is not None)
         wanted = (*texts, *names)
         if len(set(wanted)) < len(wanted) or any("." in name for name in wanted):
             return None
@@ -134,7 +138,7 @@ class JsonLines(Reader):
             return None
         columns, named, spans = found
         by_name: dict[str | None, Batch | None] = dict(zip(names, named))
-        if any(name is not None and by_name[name] is None for name in (options.named_id(), options.source_field)):
+        if any(name is not None and by_name[name] is None for name in (options.named_id(), *others[1:])):
             return None
         self._is_found = True
         identities, sources = by_name.get(self._id_name), by_name.get(options.source_field)
@@ -142,7 +146,8 @@ class JsonLines(Reader):
         if not self._names and len(spans):
             begin, size = spans[0].tolist()
             self._names = list(_DECODER.decode(block[begin : begin + size].decode()))
-        return FieldColumns(len(block), spans, joined(columns), identities, sources)
+        fields = FieldColumns(len(block), spans, joined(columns), identities, sources)
+        return self.ranked(fields, by_name.get(options.rank_field))
 
     def problem_at_end(self) -> InputError | None:
         """Return the error if no record has the field that is named: some texts may be missing, but not all."""
@@ -191,7 +196,7 @@ def _value(found: JsonObject, field: str) -> tuple[bool, object]:
 
 
 def _name(record: RawRecord, found: JsonObject, field: str, option: str) -> Line | None:
-    """Return an id or a source, a number as it is written; a field that no option names may be missing."""
+    """Return an id, a source or a rank, a number as it is written; a field that no option names may be missing."""
     exists, value = _value(found, field)
     if not exists and option:
         raise _absent(record, field, found, f"name the right one with {option}")

@@ -29,6 +29,7 @@ from lsh.files.blocks import READ_SIZE, Stream, blocks, chunks, descriptor, file
 from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
 from lsh.files.output_folder import ShardTarget
 from lsh.files.places import Array, Flags, Located, Places
+from lsh.files.ranks import Rank, Ranking, Ranks
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, block_of, gathered, undecodable, utf8
 from lsh.files.storage import Input, Target
 
@@ -64,6 +65,7 @@ class Fields(NamedTuple):
     identity: Line | None
     text: Line | None
     source: Line | None = None
+    rank: Rank | None = None
 
 
 class FieldColumns(NamedTuple):
@@ -77,6 +79,7 @@ class FieldColumns(NamedTuple):
     texts: Batch
     identities: Batch | None = None
     sources: Batch | None = None
+    ranks: Ranks | None = None
 
 
 class Reader(ABC):
@@ -104,6 +107,7 @@ class Reader(ABC):
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
+        self._ranking = None if options.rank_field is None else Ranking(options.rank_field)
 
     @property
     @abstractmethod
@@ -135,6 +139,20 @@ class Reader(ABC):
     @abstractmethod
     def many(self, block: bytes) -> FieldColumns | None:
         """Read the records of a block of UTF-8; ``None`` if any of them is not plain."""
+
+    def rank(self, record: RawRecord, value: Line | None) -> Rank | None:
+        """Read the value by which a record is ranked, ``None`` if no column is named for it."""
+        try:
+            return None if self._ranking is None else self._ranking.one(value)
+        except ValueError as error:
+            raise record.bad(str(error)) from None
+
+    def ranked(self, columns: FieldColumns, values: Batch | None) -> FieldColumns | None:
+        """Return the fields with the values by which records are ranked; ``None`` if one of these is not plain."""
+        if self._ranking is None:
+            return columns
+        ranks = None if values is None else self._ranking.many(values)
+        return None if ranks is None else columns._replace(ranks=ranks)
 
     def problem_at_end(self) -> InputError | None:
         """Return the error that is known only at the end of the last file, if there is one."""
@@ -439,7 +457,7 @@ class _Pass:
         def sources() -> Sequence[bytes]:
             return [name] * len(numbers) if columns.sources is None else cast(list[bytes], columns.sources.tolist())
 
-        return Block(columns.texts, ids, sources)
+        return Block(columns.texts, ids, sources, columns.ranks)
 
     def _one_by_one(self, file: Input, lines: Stream, max_documents: int | None = None) -> Iterator[Block]:
         return gathered(islice(self._documents(file, lines), max_documents))
@@ -473,7 +491,7 @@ def _document(fields: Fields, number: int, file: bytes) -> Record:
     """Return the document of a record; without an id its number is the id, without a source the file is the source."""
     identity = b"%d" % number if fields.identity is None else utf8(fields.identity)
     text = None if fields.text is None else utf8(fields.text)
-    return Record(identity, text, file if fields.source is None else utf8(fields.source))
+    return Record(identity, text, file if fields.source is None else utf8(fields.source), fields.rank)
 
 
 def line_records(lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:

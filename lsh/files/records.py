@@ -15,6 +15,7 @@ import numpy as np
 
 from lsh._batch import Batch
 from lsh.files import compression
+from lsh.files.ranks import Rank, Ranks, as_ranks
 
 FORMATS = ("jsonl", "csv", "tsv", "txt")  # of lines of text, each plain or compressed
 LINES = {**{name: name for name in FORMATS}, "ndjson": "jsonl"}  # by ending
@@ -90,12 +91,13 @@ class Record(NamedTuple):
     """A document: its id, its text in UTF-8 or ``None`` for none, and its source.
 
     The source is the value of the source's column or, if none is named, the file; in a folder of texts, the folder
-    within it.
+    within it. The rank is the value of the column by which documents are ranked, if one is named.
     """
 
     id: bytes
     text: bytes | None
     source: bytes
+    rank: Rank | None = None
 
 
 class Block(NamedTuple):
@@ -104,6 +106,7 @@ class Block(NamedTuple):
     texts: Batch
     ids: Callable[[], Batch]
     sources: Callable[[], Sequence[bytes]]
+    ranks: Ranks | None = None
 
     def chosen(self, indices: Array) -> Block:
         """Return some of the documents."""
@@ -112,7 +115,8 @@ class Block(NamedTuple):
             own = self.sources()
             return [own[index] for index in indices.tolist()]
 
-        return Block(self.texts.take(indices), lambda: self.ids().take(indices), sources)
+        ranks = None if self.ranks is None else self.ranks[indices]
+        return Block(self.texts.take(indices), lambda: self.ids().take(indices), sources, ranks)
 
     def records(self) -> Iterator[Record]:
         """Yield the documents one by one."""
@@ -135,8 +139,9 @@ def gathered(records: Iterable[Record]) -> Iterator[Block]:
 
 def block_of(records: Sequence[Record]) -> Block:
     """Return documents that were read one by one as a block."""
-    ids, texts, sources = zip(*records)
-    return Block(Batch(texts, missing=True), lambda: Batch(ids), lambda: sources)
+    ids, texts, sources, values = zip(*records)
+    ranks = None if None in values else as_ranks(values)
+    return Block(Batch(texts, missing=True), lambda: Batch(ids), lambda: sources, ranks)
 
 
 class ReadOptions(NamedTuple):
@@ -145,6 +150,7 @@ class ReadOptions(NamedTuple):
     field: str | None = None
     id_field: str | None = None
     source_field: str | None = None
+    rank_field: str | None = None
     header: bool | None = None
     delimiter: str | None = None
     encoding: str = "utf-8"

@@ -84,25 +84,27 @@ class PlainText(Reader):
 
 
 class _Layout(NamedTuple):
-    """The places of the text, the id and the source in a record, and how many cells a record has."""
+    """The places of the text, the id, the source and the rank in a record, and how many cells a record has."""
 
     texts: tuple[int, ...]
     identity: int | None
     source: int | None
+    rank: int | None
     min_cells: int
     max_cells: int
     line: int  # the line of the header, or of the first record
     header: Sequence[Line] = ()
 
     def places(self) -> tuple[int, ...]:
-        """Return the places of the cells to read: the text's, then the id's and the source's, if there are any."""
-        return (*self.texts, *(place for place in (self.identity, self.source) if place is not None))
+        """Return the places of the cells to read: the text's, then those of the other fields, if there are any."""
+        return (*self.texts, *(place for place in (self.identity, self.source, self.rank) if place is not None))
 
-    def columns(self, size: int, spans: Spans, cells: Sequence[Batch]) -> FieldColumns:
-        """Return the fields, given the cells at `places`."""
+    def columns(self, size: int, spans: Spans, cells: Sequence[Batch]) -> tuple[FieldColumns, Batch | None]:
+        """Return the fields without the ranks, and the cells of these, given the cells at `places`."""
         columns: dict[int | None, Batch] = dict(zip(self.places(), cells))
         texts = [columns[place] for place in self.texts]
-        return FieldColumns(size, spans, joined(texts), columns.get(self.identity), columns.get(self.source))
+        fields = FieldColumns(size, spans, joined(texts), columns.get(self.identity), columns.get(self.source))
+        return fields, columns.get(self.rank)
 
     def note(self, options: ReadOptions) -> str:
         """Return which columns hold the text and the id."""
@@ -177,7 +179,8 @@ class _Separated(Reader):
             raise record.bad(layout.mismatch(len(cells)))
         identity = None if layout.identity is None else cells[layout.identity]
         source = None if layout.source is None else cells[layout.source]
-        return Fields(identity, b" ".join([utf8(cells[place]) for place in layout.texts]), source)
+        rank = None if layout.rank is None else self.rank(record, cells[layout.rank])
+        return Fields(identity, b" ".join([utf8(cells[place]) for place in layout.texts]), source, rank)
 
 
 class Tsv(_Separated):
@@ -201,7 +204,7 @@ class Tsv(_Separated):
         if layout is None:
             return None
         found = line_cells(block, self._delimiter.encode(), layout.places(), layout.min_cells, layout.max_cells)
-        return None if found is None else layout.columns(len(block), found[1], found[0])
+        return None if found is None else self.ranked(*layout.columns(len(block), found[1], found[0]))
 
 
 class Csv(_Separated):
@@ -258,7 +261,7 @@ class Csv(_Separated):
         if found is None:
             return None
         cells, spans, size = found
-        return layout.columns(size, spans, cells)
+        return self.ranked(*layout.columns(size, spans, cells))
 
 
 def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions) -> _Layout:
@@ -275,7 +278,8 @@ def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions
     texts = tuple(place(field, "--field") for field in fields)
     id_place = None if identity is None else place(identity, "--id-field")
     source = None if options.source_field is None else place(options.source_field, "--source-field")
-    return _Layout(texts, id_place, source, len(names), len(names), header.number, cells)
+    rank = None if options.rank_field is None else place(options.rank_field, "--keep-field")
+    return _Layout(texts, id_place, source, rank, len(names), len(names), header.number, cells)
 
 
 def _numbered_layout(first: RawRecord, count: int, options: ReadOptions) -> _Layout:
@@ -302,8 +306,9 @@ def _numbered_layout(first: RawRecord, count: int, options: ReadOptions) -> _Lay
     if options.id_field is None and count > 1 and 0 not in texts:
         identity = 0
     source = None if options.source_field is None else place(options.source_field, "--source-field")
-    places = [*texts, *(found for found in (identity, source) if found is not None)]
-    return _Layout(texts, identity, source, max(places) + 1, 1 if count == 1 else MAX_CELLS, first.number)
+    rank = None if options.rank_field is None else place(options.rank_field, "--keep-field")
+    places = [*texts, *(found for found in (identity, source, rank) if found is not None)]
+    return _Layout(texts, identity, source, rank, max(places) + 1, 1 if count == 1 else MAX_CELLS, first.number)
 
 
 def _names(header: Sequence[Line]) -> list[str]:

@@ -22,6 +22,7 @@ from lsh._texts import as_batch
 from lsh.files.output_folder import ShardTarget
 from lsh.files.places import Array, Flags
 from lsh.files.prefetch import prefetched
+from lsh.files.ranks import MAX_WHOLE, Rank, Ranking, Ranks, as_ranks
 from lsh.files.records import (
     Block,
     InputError,
@@ -126,10 +127,12 @@ class _Columns(NamedTuple):
     texts: Sequence[str]
     identity: str | None
     source: str | None
+    rank: str | None
 
     def names(self) -> list[str]:
         """Return the columns, each once."""
-        return list(dict.fromkeys(name for name in (*self.texts, self.identity, self.source) if name is not None))
+        others = (self.identity, self.source, self.rank)
+        return list(dict.fromkeys(name for name in (*self.texts, *others) if name is not None))
 
     def note(self, schema: Any, options: ReadOptions) -> str:
         """Return the note that says which columns hold the text and the id."""
@@ -171,6 +174,7 @@ class Tables:
             ) from error
         self._inputs, self._format, self._options, self._counts = inputs, format, options, counts
         self._schema: Any = None  # of the first file, once it is open
+        self._ranking = Ranking("" if options.rank_field is None else options.rank_field)
         self._ends: list[int] | None = None  # the positions after the last row of each file, after a reading
 
     def blocks(self) -> Iterator[Block]:
@@ -198,6 +202,7 @@ class Tables:
             self._texts(name, row, columns.texts, [_column(batch, text) for text in columns.texts], counts),
             partial(_ids, batch, columns.identity, position, self._options.null_ids),
             partial(_sources, batch, columns.source, os.fsencode(name)),
+            None if columns.rank is None else _ranks(name, batch, columns.rank, row, self._ranking),
         )
 
     def _extents(self) -> Iterator[tuple[int, Input, int, int]]:
@@ -276,7 +281,7 @@ class Tables:
             raise InputError(file.name, f"corrupt .{self._format} file ({problem}); create it anew") from error
 
     def _columns(self, name: str, schema: Any) -> _Columns:
-        """Return the columns of the text, the id and the source, after a check of their types."""
+        """Return the columns of the text and the other fields, after a check of their types."""
         fields, named = named_columns(schema.names, self._options, partial(InputError, name))
         texts = [_by_number(schema, field) for field in fields]
         for text in texts:
@@ -286,13 +291,15 @@ class Tables:
                 raise InputError(name, f"{problem}; name the text's column with --field")
         identity = None if named is None else _by_number(schema, named)
         source = None if self._options.source_field is None else _by_number(schema, self._options.source_field)
-        for column, option in ((identity, "--id-field"), (source, "--source-field")):
+        rank = None if self._options.rank_field is None else _by_number(schema, self._options.rank_field)
+        for column, option in ((identity, "--id-field"), (source, "--source-field"), (rank, "--keep-field")):
             kind = None if column is None else self._type(name, schema, column, option)
-            is_known = kind is None or _is_identity(kind) or (column == source and _is_time(kind))
+            is_known = kind is None or _is_identity(kind) or (option != "--id-field" and _is_time(kind))
             if not is_known:
-                problem = f"column {column!r} must hold strings or numbers, got {kind}"
+                or_dates = ", numbers or dates" if option == "--keep-field" else " or numbers"
+                problem = f"column {column!r} must hold strings{or_dates}, got {kind}"
                 raise InputError(name, f"{problem}; name another column with {option}")
-        return _Columns(texts, identity, source)
+        return _Columns(texts, identity, source, rank)
 
     def _type(self, name: str, schema: Any, column: str, option: str) -> Any:
         """Return the type of a column, by its name or by dots."""
@@ -446,6 +453,35 @@ def _sources(batch: Any, name: str | None, file: bytes) -> list[bytes]:
     if types.is_timestamp(column.type):  # Python has no nanoseconds
         column = column.cast(timestamp("us", column.type.tz), safe=False)
     return [_as_bytes(value, b"") for value in column.to_pylist()]
+
+
+def _ranks(name: str, batch: Any, column: str, row: int, ranking: Ranking) -> Ranks:
+    """Return the values by which rows are ranked; `row` is the number of rows of the file before them."""
+    from pyarrow import compute, int64, timestamp, types
+
+    values = _column(batch, column)
+    problem = f"{column!r} must be a number or a date"
+    if _is_text(values.type):
+        found: list[Rank] = []
+        for value in values.to_pylist():
+            try:
+                found.append(ranking.one(value))
+            except ValueError as error:
+                raise InputError(name, f"row {row + len(found) + 1}: {error}") from None
+        return as_ranks(found)
+    if values.null_count:
+        place = values.is_null().index(True).as_py()
+        raise InputError(name, f"row {row + place + 1}: {problem}, got no value")
+    if _is_time(values.type):
+        zone = values.type.tz if types.is_timestamp(values.type) else None
+        return np.asarray(values.cast(timestamp("us", zone), safe=False).cast(int64()))
+    ranks = np.asarray(values if types.is_integer(values.type) else compute.cast(values, "float64", safe=False))
+    if ranks.dtype == np.uint64:
+        return ranks.astype(np.float64 if (ranks > MAX_WHOLE).any() else np.int64)
+    unfit = np.flatnonzero(~np.isfinite(ranks))
+    if len(unfit):
+        raise InputError(name, f"row {row + int(unfit[0]) + 1}: {problem}, got {ranks[unfit[0]]}")
+    return ranks
 
 
 def _between(positions: Array, first: int, stop: int) -> Array:

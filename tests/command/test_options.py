@@ -36,7 +36,7 @@ def test_defaults():
     hasher = lsh.MinHasher(128, scheme="fss", shingles=lsh.Shingles(8))
     matching = options.matching(namespace)
     assert matching == Matching(0.8, hasher, lsh.plan(0.8, 0.99, 128), "exact", "representative")
-    assert options.reading(namespace) == Reading(None, None, None, None, None, None, None, "error", "error", None)
+    assert options.reading(namespace) == Reading(None, None, None, None, None, None, None, None, "error", "error", None)
     assert options.running(namespace) == Running(None, None, None, False, False)
 
 
@@ -50,7 +50,7 @@ def test_values_that_are_given():
     bands = lsh.Bands(8, 4)
     assert options.matching(namespace) == Matching(0.5, hasher, bands, None, "representative")
     csv = files.Format("csv", "gz")
-    expected = Reading(csv, "a.b", "key", None, False, ";", "latin-1", "skip", "empty", "*.md")
+    expected = Reading(csv, "a.b", "key", None, None, False, ";", "latin-1", "skip", "empty", "*.md")
     assert options.reading(namespace) == expected
     assert options.running(namespace) == Running(3, 2_000_000, None, False, True)
 

@@ -1,0 +1,196 @@
+"""`lsh dedup --keep-field`: of similar documents, the one with the highest or lowest number or date is kept."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import date, datetime, timedelta, timezone
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from running import done, refused
+
+from lsh._spill import Spill
+from lsh.command.inputs import Priorities
+from lsh.files.ranks import Ranking, as_ranks
+
+TEXTS = [
+    "the ferry left the harbour at nine with two hundred passengers",
+    "growers in the valley expect a poor year for pears",
+]
+GROUP = [0, 1, 0, 0, 1, 0]  # the text of each record
+VALUES: dict[str, list[Any]] = {
+    "whole": [5, 2, -9, 9007199254740993, 2, 9007199254740992],
+    "numbers": [0.5, "1e3", -3, "7.25", 1000, ".5"],
+    "dates": [
+        "2024-02-29",
+        "2023-01-01T10:00Z",
+        "2024-02-29T00:00:00.5",
+        "2024-02-28T23:00:00-05:00",
+        "2023-01-01",
+        "1999-12-31",
+    ],
+}
+HIGHEST = {"whole": [1, 3], "numbers": [1, 3], "dates": [1, 3]}  # the kept records
+LOWEST = {"whole": [1, 2], "numbers": [1, 2], "dates": [4, 5]}
+
+
+def written(folder: Path, format: str, values: list[Any]) -> str:
+    """Write the records to a file; returns its name."""
+    name = f"in.{format}"
+    rows = [{"id": f"d{i}", "text": TEXTS[GROUP[i]], "when": value} for i, value in enumerate(values)]
+    if format == "jsonl":
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif format == "parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        column = pyarrow.array(values if all(isinstance(value, int) for value in values) else list(map(str, values)))
+        columns = {key: [row[key] for row in rows] for key in ("id", "text")}
+        parquet.write_table(pyarrow.table({**columns, "when": column}), folder / name)
+    else:
+        target = io.StringIO()
+        writer = csv.DictWriter(target, ["id", "text", "when"], delimiter="\t" if format == "tsv" else ",")
+        writer.writeheader()
+        writer.writerows(rows)
+        (folder / name).write_text(target.getvalue().replace("\r\n", "\n"))
+    return name
+
+
+def kept(folder: Path, name: str, *options: str) -> list[int]:
+    """Run the command; returns the numbers of the kept records, by the table of removals."""
+    header = ["--header"] if name.endswith(".tsv") else []
+    done(folder, "dedup", name, *header, "-o", f"out.{name}", "--removed", "gone.tsv", "-q", *options)
+    gone = {line.split("\t")[0] for line in (folder / "gone.tsv").read_text().splitlines()}
+    return [i for i in range(len(GROUP)) if f"d{i}" not in gone]
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "parquet"])
+def test_the_highest_or_the_lowest_is_kept(tmp_path, format, kind):
+    name = written(tmp_path, format, VALUES[kind])
+    assert kept(tmp_path, name, "--keep-field", "when") == HIGHEST[kind]
+    assert kept(tmp_path, name, "--keep-field", "when", "--keep", "lowest", "--max-memory", "50MB") == LOWEST[kind]
+
+
+def test_of_equal_values_the_first_is_kept(tmp_path):
+    name = written(tmp_path, "jsonl", [3] * 6)
+    assert kept(tmp_path, name, "--keep-field", "when") == [0, 1]
+    assert kept(tmp_path, name, "--keep-field", "when", "--keep", "lowest") == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [(None, "got no value"), ("soon", "got 'soon'"), ("2024-02-30", "got '2024-02-30'"), ("nan", "got 'nan'")],
+)
+@pytest.mark.parametrize("format", ["jsonl", "csv"])
+def test_a_bad_value_is_a_bad_line(tmp_path, format, value, problem):
+    name = written(tmp_path, format, ["2024-01-01", "2024-01-02", value, "2024-01-03", "2024-01-04", "2024-01-05"])
+    number = 4 if format == "csv" else 3
+    error = refused(tmp_path, "dedup", name, "-o", "out", "--format", format, "--keep-field", "when")
+    assert f"{name}, line {number}: 'when' must be a number or a date such as" in error
+    assert problem in error
+    assert "--on-bad-line skip" in error
+    skip = ["--on-bad-line", "skip", "--rejects", "bad", "-q"]
+    done(tmp_path, "dedup", name, "-o", "o", "--format", format, "--keep-field", "when", *skip)
+    output = (tmp_path / "o").read_text()
+    assert '"d4"' in output and '"d5"' in output if format == "jsonl" else "\nd4," in output and "\nd5," in output
+    assert "d2" in (tmp_path / "bad").read_text()
+
+
+def test_values_of_two_kinds(tmp_path):
+    name = written(tmp_path, "jsonl", ["2024-01-01", "2024-01-02", 17, "2024-01-03", 1, 2])
+    error = refused(tmp_path, "dedup", name, "-o", "out", "--keep-field", "when")
+    assert "line 3: 'when' must be a date, as in the first document, got '17'" in error
+
+
+def test_rows_of_a_table(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    for number, (column, expected) in enumerate(
+        [
+            (pyarrow.array([datetime(2024, 1, day, tzinfo=timezone.utc) for day in (1, 2, 3)]), [2]),
+            (pyarrow.array([date(2024, 1, 3), date(2024, 1, 2), date(2024, 1, 1)]), [0]),
+            (pyarrow.array([1, 2**64 - 1, 2], "uint64"), [1]),
+            (pyarrow.array(["0.5", "2", "1"]), [1]),
+            (pyarrow.array([1.0, None, 2.0]), "row 2: 'when' must be a number or a date, got no value"),
+            (pyarrow.array([1.0, 2.0, float("nan")]), "row 3: 'when' must be a number or a date, got nan"),
+            (pyarrow.array(["1", "2", "x"]), "row 3: 'when' must be a number or a date such as"),
+            (pyarrow.array([True, False, True]), "column 'when' must hold strings, numbers or dates, got bool"),
+        ]
+    ):
+        name = f"{number}.parquet"
+        parquet.write_table(pyarrow.table({"text": [TEXTS[0]] * 3, "when": column}), tmp_path / name)
+        if isinstance(expected, str):
+            assert expected in refused(tmp_path, "dedup", name, "-o", "x.parquet", "--keep-field", "when")
+        else:
+            done(tmp_path, "dedup", name, "-o", f"out-{name}", "--keep-field", "when", "-q")
+            assert parquet.read_table(tmp_path / f"out-{name}").equals(
+                parquet.read_table(tmp_path / name).take(expected)
+            )
+
+
+def test_options_that_do_not_belong_together(tmp_path):
+    name = written(tmp_path, "jsonl", [1] * 6)
+    run = ["dedup", name, "-o", "out"]
+    assert "--keep lowest requires --keep-field" in refused(tmp_path, *run, "--keep", "lowest")
+    assert "--keep last cannot be combined" in refused(tmp_path, *run, "--keep", "last", "--keep-field", "when")
+    assert "no field 'then'" in refused(tmp_path, *run, "--keep-field", "then")
+    assert "name the right one with --keep-field" in refused(tmp_path, *run, "--keep-field", "then")
+    (tmp_path / "a.txt").write_text("a text\n")
+    assert "--keep-field is for .jsonl" in refused(tmp_path, "dedup", "a.txt", "-o", "b.txt", "--keep-field", "when")
+
+
+WHOLE = st.integers(-(2**63) + 1, 2**63 - 1)
+TIMES = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.none() | st.just(timezone.utc))
+
+
+@given(
+    st.lists(st.lists(WHOLE | st.floats(allow_nan=False, allow_infinity=False), max_size=4), max_size=4), st.booleans()
+)
+@strategies.examples(60)
+def test_numbers_have_their_order(parts, reverse):
+    """Whole numbers keep their order exactly; beside a number with a fraction they are floats."""
+    priorities = Priorities(Spill(), reverse)
+    for part in parts:
+        priorities.extend(as_ranks([Ranking("n").one(repr(value)) for value in part]))
+    values = [value for part in parts for value in part]
+    exact = all(isinstance(value, int) for value in values)
+    expected = [Fraction(value if exact else float(value)) * (-1 if reverse else 1) for value in values]
+    found = priorities.__array__().tolist()
+    order = range(len(values))
+    assert sorted(order, key=expected.__getitem__) == sorted(order, key=found.__getitem__)
+
+
+@given(st.lists(TIMES, min_size=1, max_size=5), st.integers(-14 * 60, 14 * 60))
+@strategies.examples(60)
+def test_dates_are_microseconds(times, minutes):
+    """Both ways to read dates give the microseconds since 1970, in any zone."""
+    start = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    expected = [(time.replace(tzinfo=timezone.utc) - start) // timedelta(microseconds=1) for time in times]
+    written = [time.isoformat().replace("+00:00", "Z") for time in times]
+    assert [Ranking("d").one(text) for text in written] == expected
+    found = Ranking("d").many([text.encode() for text in written])
+    assert found is not None
+    assert found.tolist() == expected
+    zone = timezone(timedelta(minutes=minutes))
+    moved = [time.replace(tzinfo=timezone.utc).astimezone(zone).isoformat(" ") for time in times]
+    assert [Ranking("d").one(text) for text in moved] == expected
+
+
+@given(
+    st.lists(st.sampled_from([b"1", b"-02", b"+3", b"", b"1\n2", b"1_0", b"x", b"2024-01-01", b"2024-13-01", b"\xff"]))
+)
+@strategies.examples(60)
+def test_many_values_are_those_of_one(values):
+    one, many = Ranking("d"), Ranking("d")
+    found = many.many(values)
+    if found is not None:
+        assert found.tolist() == [one.one(value) for value in values]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from lsh._words import counted, duration, size
@@ -17,6 +18,9 @@ from lsh.typing import Progress
 REDRAW = 0.1  # seconds between two updates of the line
 UNITS = {"grouping": "band"}  # of stages that do not count documents
 BYTE = "byte"
+# The time of each stage of `lsh.deduplicate` relative to the first, about as benchmarks/results/files.json has it.
+SHARES = {"fingerprints": 1.0, "grouping": 0.15, "texts": 0.5, "comparing": 0.5}
+MIN_ELAPSED = 5.0  # seconds of a run before the time left of the whole run is estimated
 UNKNOWN_SIZE = {"ncols": 80, "nrows": 24}  # of a terminal that gives its width as 0, as those of `docker exec -t` do
 
 
@@ -41,17 +45,73 @@ def checked_progress(progress: object) -> Progress:
     return called
 
 
-def drawing() -> Drawing:
-    """Return bars where tqdm is installed, else a line."""
+def drawing(shares: Mapping[str, float] = SHARES) -> Drawing:
+    """Return bars where tqdm is installed, else a line; `shares` is for `Remaining`."""
     try:
         from tqdm.auto import tqdm
     except ImportError:
-        return Line()
-    return Bars(tqdm)
+        return Line(shares=shares)
+    return Bars(tqdm, shares)
+
+
+class Remaining:
+    """Estimates the seconds left of a run of several stages.
+
+    The stage that runs goes on at its own rate. The later ones take their share of the time that a share has taken.
+
+    Parameters
+    ----------
+    shares : mapping of str to float
+        The relative time of each stage, in order.
+
+    Examples
+    --------
+    >>> remaining = Remaining({"reading": 1.0, "comparing": 0.5, "writing": 0.5})
+    >>> remaining("reading", 0, 100, 0.0), remaining("reading", 50, 100, 10.0)
+    (None, 30.0)
+    >>> remaining("comparing", 0, 10, 20.0), remaining("comparing", 5, 10, 30.0)  # twice as slow as expected
+    (20.0, 22.0)
+    >>> remaining("writing", 5, 10, 50.0) is None  # the last one: its own time left says it
+    True
+    """
+
+    def __init__(self, shares: Mapping[str, float]) -> None:
+        self._shares, self._order = shares, list(shares)
+        self._stage, self._begun, self._last = -1, 0.0, 0.0  # the stage that runs, its begin, and the call before
+        self._started: float | None = None
+
+    def __call__(self, stage: str, done: int, total: int | None, now: float) -> float | None:
+        """Return the seconds left at a time, ``None`` while they are unknown and in the last stage."""
+        if self._started is None:
+            self._started = self._last = now
+        number = self._order.index(stage) if stage in self._shares else -1
+        if number > self._stage:
+            self._stage, self._begun = number, self._last
+        self._last = now
+        if number < self._stage or number in (-1, len(self._order) - 1) or not total:
+            return None
+        elapsed, fraction, share = now - self._started, min(done / total, 1.0), self._shares[stage]
+        finished = sum(self._shares[name] for name in self._order[:number]) + share * fraction
+        if elapsed < MIN_ELAPSED or not finished:
+            return None
+        second = elapsed / finished  # of a share
+        own = (now - self._begun) * (1.0 - fraction) / fraction if fraction else share * second
+        return own + second * sum(self._shares[name] for name in self._order[number + 1 :])
 
 
 class Drawing:
-    """Progress on standard error. If writing fails, the run goes on and no more progress is shown."""
+    """Progress on standard error. If writing fails, the run goes on and no more progress is shown.
+
+    Parameters
+    ----------
+    shares : mapping of str to float
+        The stages, for `Remaining`.
+    """
+
+    def __init__(self, shares: Mapping[str, float]) -> None:
+        self._remaining = Remaining(shares)
+        self._now = 0.0
+        self._left: float | None = None  # seconds of the whole run
 
     def close(self) -> None:
         """Draw no more, so that what is written next stays below; for a run that ends early."""
@@ -63,6 +123,8 @@ class Drawing:
         if self._given_up:
             return
         try:
+            self._now = time.perf_counter()
+            self._left = self._remaining(stage, done, total, self._now)
             self._draw(stage, done, total, unit or UNITS.get(stage, "document"))
         except Exception:  # a closed or full stream, or an object that is no stream
             self._given_up = True
@@ -78,7 +140,8 @@ class Drawing:
 class Bars(Drawing):
     """A bar of tqdm for each stage."""
 
-    def __init__(self, tqdm: Any) -> None:
+    def __init__(self, tqdm: Any, shares: Mapping[str, float] = SHARES) -> None:
+        super().__init__(shares)
         self._tqdm = tqdm
         self._stage = ""
         self._bar: Any = None
@@ -90,6 +153,7 @@ class Bars(Drawing):
             self._stage = stage
             shown = "B" if unit == BYTE else f" {unit}s"
             self._bar = self._tqdm(desc=stage, total=total, unit=shown, unit_scale=True, **_terminal_size())
+        self._bar.set_postfix_str(_of_run(self._left), refresh=False)
         self._bar.update(done - self._bar.n)
         if done == total:
             self._bar.close()
@@ -111,9 +175,12 @@ class Line(Drawing):
     ----------
     interval : float, optional
         Off a terminal, write a line each time so many seconds have passed. Default: one when a stage is done.
+    shares : mapping of str to float, optional
+        The stages, for `Remaining`.
     """
 
-    def __init__(self, interval: float | None = None) -> None:
+    def __init__(self, interval: float | None = None, shares: Mapping[str, float] = SHARES) -> None:
+        super().__init__(shares)
         self._stage = self._unit = ""
         self._interval = interval
         self._started, self._drawn = 0.0, time.perf_counter() if interval else 0.0
@@ -121,7 +188,7 @@ class Line(Drawing):
 
     def _draw(self, stage: str, done: int, total: int | None, unit: str) -> None:
         """Redraw the line, but not too often; end it with its stage."""
-        now = time.perf_counter()
+        now = self._now
         if stage != self._stage or done < self._done:
             self._end(now)
             self._stage, self._unit, self._started = stage, unit, now
@@ -158,7 +225,13 @@ class Line(Drawing):
         rate = self._done / (now - self._started)
         left = "" if total is None else f", {duration((total - self._done) / rate)} left"
         speed = size(round(rate)) if self._unit == BYTE else f"{rate:,.0f}"
-        return f"{text}, {speed} a second{left}"
+        run = "" if total is None or self._left is None else f"; {_of_run(self._left)}"
+        return f"{text}, {speed} a second{left}{run}"
+
+
+def _of_run(left: float | None) -> str:
+    """Return the time left of the whole run in words; empty if it is unknown."""
+    return "" if left is None else f"whole run about {duration(left)} left"
 
 
 def _terminal_size() -> dict[str, int]:

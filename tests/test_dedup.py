@@ -1121,6 +1121,9 @@ def test_bars(corpus, monkeypatch):
             self.n, self.open = 0, True
             drawn.append((desc, total, self))
 
+        def set_postfix_str(self, text, refresh):
+            assert not text  # the run is too short for an estimate
+
         def update(self, more):
             assert self.open
             assert more >= 0

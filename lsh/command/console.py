@@ -11,12 +11,13 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from lsh import _start, files
-from lsh._progress import Drawing, Line, drawing
+from lsh._progress import SHARES, Drawing, Line, drawing
 from lsh._words import size
 
 if TYPE_CHECKING:
@@ -224,7 +225,13 @@ class Meter:
 _drawn: list[Drawing] = []  # what shows the progress of this run; it is closed before an error is printed
 
 
-def progress(quiet: bool, output: str | None, streams: Sequence[Stream] = (), verbose: bool = False) -> Meter:
+def progress(
+    quiet: bool,
+    output: str | None,
+    streams: Sequence[Stream] = (),
+    verbose: bool = False,
+    later: Mapping[str, float] = MappingProxyType({}),
+) -> Meter:
     """Return what shows progress: on a terminal, and elsewhere by a line from time to time if the run is verbose.
 
     Parameters
@@ -237,12 +244,15 @@ def progress(quiet: bool, output: str | None, streams: Sequence[Stream] = (), ve
         The files that are read.
     verbose : bool, optional
         Print a line each `LOG_INTERVAL` seconds where standard error is not a terminal.
+    later : mapping of str to float, optional
+        The stages after those of `lsh.deduplicate`, and their time relative to its first one.
     """
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     is_shown = not quiet and not (output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty())
     _drawn.clear()
     if is_shown and (is_terminal or verbose):
-        _drawn.append(drawing() if is_terminal else Line(LOG_INTERVAL))
+        shares = {**SHARES, **later}
+        _drawn.append(drawing(shares) if is_terminal else Line(LOG_INTERVAL, shares))
     return Meter(_drawn[0] if _drawn else None, streams)
 
 

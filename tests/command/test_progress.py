@@ -12,11 +12,11 @@ from reading import COMPRESSIONS, pack
 from running import done
 
 from lsh import files
-from lsh._progress import Line
+from lsh._progress import Line, Remaining
 from lsh.command import console, inputs
 from lsh.command.options import Reading
 
-READING = Reading(None, None, None, None, None, None, None, "error", "error", None)
+READING = Reading(None, None, None, None, None, None, None, None, "error", "error", None)
 LINES = b"".join(b"line %d of many, and as long as a line of a file should be, %d\n" % (i, i**5) for i in range(40_000))
 
 
@@ -36,7 +36,9 @@ class Drawn(list):
 def drawn(monkeypatch):
     """The calls of a run with a terminal."""
     shown = Drawn()
-    monkeypatch.setattr(console, "progress", lambda quiet, output, streams, verbose: console.Meter(shown, streams))
+    monkeypatch.setattr(
+        console, "progress", lambda quiet, output, streams, verbose, later: console.Meter(shown, streams)
+    )
     return shown
 
 
@@ -148,6 +150,39 @@ def test_a_line_of_bytes(monkeypatch):
     line("writing", 4_000_000, 4_000_000, "byte")
     shown = re.split(r"\r\x1b\[K", terminal.getvalue())
     assert shown[-2:] == ["writing: 1 MB of 4 MB, 500 KB a second, 0:06 left", "writing: 4 MB, 1 MB a second\n"]
+
+
+@pytest.mark.parametrize("slower", [1.0, 3.0])
+def test_the_time_left_of_the_whole_run(slower):
+    """It is right if each stage takes its share; a stage that takes longer than that counts by its own rate."""
+    shares = {"fingerprints": 1.0, "grouping": 0.15, "texts": 0.5, "comparing": 0.5, "writing": 4.0}
+    remaining, seconds = Remaining(shares), {name: 100.0 * share for name, share in shares.items()}
+    seconds["texts"] *= slower
+    now, end = 0.0, sum(seconds.values())
+    assert remaining("fingerprints", 0, 100, now) is None
+    for stage in list(shares)[:-1]:
+        for percent in range(20, 101, 20):
+            left = remaining(stage, percent, 100, now + seconds[stage] * percent / 100)
+            expected = end - now - seconds[stage] * percent / 100
+            assert left is not None
+            if slower == 1.0:
+                assert left == pytest.approx(expected)
+            elif stage == "texts":
+                assert left >= seconds[stage] * (100 - percent) / 100 + 450.0
+        now += seconds[stage]
+    assert remaining("texts", 0, 100, now) is None  # an earlier stage again, as for each part of a bounded run
+    assert remaining("writing", 50, 100, now + 1.0) is None
+    assert remaining("screening", 50, 100, now + 1.0) is None
+
+
+def test_the_whole_run_in_a_line(monkeypatch):
+    times = iter([0.0, 0.0, 5.0, 40.0])
+    monkeypatch.setattr("lsh._progress.time.perf_counter", lambda: next(times))
+    monkeypatch.setattr("sys.stderr", log := io.StringIO())
+    meter = console.progress(False, "out.gz", [], verbose=True, later={"writing": 4.0})
+    for done_now in (0, 1, 4):
+        meter("grouping", done_now, 8)
+    assert log.getvalue() == ("grouping: 4 of 8 bands, 0 a second, 0:40 left; whole run about 3:46 left\n")
 
 
 def test_quiet_runs_draw_nothing(capfd):

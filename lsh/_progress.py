@@ -67,10 +67,10 @@ class Remaining:
     Examples
     --------
     >>> remaining = Remaining({"reading": 1.0, "comparing": 0.5, "writing": 0.5})
-    >>> remaining("reading", 0, 100, 0.0), remaining("reading", 50, 100, 10.0)
-    (None, 30.0)
-    >>> remaining("comparing", 0, 10, 20.0), remaining("comparing", 5, 10, 30.0)  # twice as slow as expected
-    (20.0, 22.0)
+    >>> [remaining("reading", done, 100, now) for done, now in ((0, 0.0), (50, 10.0), (100, 20.0))]
+    [None, 30.0, 20.0]
+    >>> remaining("comparing", 5, 10, 30.0)  # twice as slow as expected
+    22.0
     >>> remaining("writing", 5, 10, 50.0) is None  # the last one: its own time left says it
     True
     """

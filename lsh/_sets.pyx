@@ -60,7 +60,7 @@ cdef enum:
     INDEX_TEXT = 64  # and so many bytes of text for each, more than words take
 
 MAX_CACHED = 1 << 25  # bytes of the caches
-MAX_SPLIT = 1 << 27  # shingles, with repeats, of a long text that are divided at once: 1 GB, or 2 GB as spans
+MAX_SPLIT = 1 << 28  # shingles, with repeats, of a long text that are divided at once: 2 GB, or 4 GB as spans
 
 cdef size_t ABSENT = <size_t> -1
 

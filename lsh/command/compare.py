@@ -32,12 +32,12 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     parser.add_argument("b", metavar="B", help="the other file")
     parser.add_argument("--texts", action="store_true", help="A and B are texts, not files")
     options.add_shingles(parser)
-    options.add(parser, "--num-seeds")
+    options.add(parser, "--num-seeds", "--random-state")
     parser.add_argument(
         "--confidence", type=float, default=0.95, help="confidence level of the interval (default 0.95)"
     )
     options.add(parser, "--json")
-    parser.set_defaults(run=run, random_state=None)
+    parser.set_defaults(run=run)
 
 
 def run(namespace: argparse.Namespace) -> None:
@@ -62,8 +62,8 @@ def _compared(a: bytes, b: bytes, hasher: lsh.MinHasher, confidence: float, as_j
     low, high = hasher.interval(first, second, confidence)
     if as_json:
         similarities = {"similarity": exact, "estimate": estimate, "interval": [low, high], "confidence": confidence}
-        parameters = {"num_seeds": hasher.num_seeds, "shingles": hasher.shingles.to_dict()}
-        return json.dumps({**similarities, **parameters}) + "\n"
+        parameters = {"num_seeds": hasher.num_seeds, "random_state": hasher.random_state}
+        return json.dumps({**similarities, **parameters, "shingles": hasher.shingles.to_dict()}) + "\n"
     return (
         f"exact     {exact:.6f}\n"
         f"estimate  {estimate:.6f}, from {counted(hasher.num_seeds, 'component')}\n"

@@ -191,7 +191,8 @@ def _create(namespace: argparse.Namespace) -> None:
         if not namespace.quiet:
             bands, recall = index.bands, index.recall_at(index.threshold)
             kind = f"{counted(bands.num_bands, 'band')}, {bands.to_string()}"
-            console.say(f"{folder}: {kind}, find documents at {index.threshold:g} with probability {recall:.4f}")
+            seed = f"; --random-state {index.hasher.random_state}" if index.hasher.random_state else ""
+            console.say(f"{folder}: {kind}, find documents at {index.threshold:g} with probability {recall:.4f}{seed}")
             if not index._verifies:
                 console.say(
                     "--texts none: similarities are estimated, which lowers this; lsh index dedup, lsh index "

@@ -172,10 +172,16 @@ def pieces(
 ) -> Iterator[tuple[list[bytes], NDArray[np.int64], Batch]]:
     """Yield encoded ids, times and texts of new documents.
 
-    All are checked before the first ones are returned, unless `texts` has no length, such as an iterator.
+    All are checked before the first ones are returned, unless `texts` has no length, such as an iterator. Of several
+    pieces all are made once to check them, and each once more to return it, so that they are not all in memory.
     """
     found = _pieces(texts, ids, times, missing)
-    return iter(list(found)) if hasattr(type(texts), "__len__") else found
+    if not hasattr(type(texts), "__len__"):
+        return found
+    if isinstance(ids, Iterator) or isinstance(times, Iterator):  # which are read once
+        return iter(list(found))
+    first = list(islice(found, 1))
+    return _pieces(texts, ids, times, missing) if sum(1 for _ in found) else iter(first)
 
 
 def _pieces(

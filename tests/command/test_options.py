@@ -98,7 +98,8 @@ def test_a_run_with_a_drawn_seed_can_be_repeated(tmp_path):
 
 @pytest.mark.parametrize("more", [[], ["--screen"]])
 def test_the_seed_of_an_index(tmp_path, more):
-    done(tmp_path, "index", "create", "an.index", "--random-state", "7", *more)
+    made = run(tmp_path, "index", "create", "an.index", "--random-state", "7", *more)
+    assert b"; --random-state 7\n" in made.stderr
     with lsh.Index.open(tmp_path / "an.index") as index:
         assert index.hasher.random_state == 7
     (tmp_path / "in.txt").write_bytes(b"one text\n")

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
@@ -168,6 +169,30 @@ def test_nothing_is_added_if_an_argument_is_wrong(folder, texts, ids, message):
         with pytest.raises((TypeError, ValueError), match=r"times\[1\] must be seconds"):
             index.add_docs(["a", "b"], ["x", "y"], times=[1, "2"])
         assert len(index) == 0
+
+
+class Codes(list):
+    """A list to which there are weak references."""
+
+
+def test_pieces_are_not_held(folder, monkeypatch):
+    """The encoded ids of a column in chunks are not all in memory at a time."""
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    encoded, made, alive = _format.encoded_ids, [], []
+
+    def noted(*arguments):
+        codes = Codes(encoded(*arguments))
+        made.append(weakref.ref(codes))
+        alive.append(sum(one() is not None for one in made))
+        return codes
+
+    monkeypatch.setattr(_format, "encoded_ids", noted)
+    chunks = [[text(10 * i + j) for j in range(10)] for i in range(20)]
+    with lsh.Index.create(folder, HASHER) as index:
+        ids = [[*range(10 * i, 10 * i + 10)] for i in range(20)]
+        index.add_docs(pyarrow.chunked_array(chunks), pyarrow.chunked_array(ids))
+        assert len(index) == 200
+    assert max(alive) <= 3
 
 
 @pytest.mark.parametrize("kind", ["chunks", "values"])

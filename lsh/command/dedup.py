@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -45,6 +46,7 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "removed",
     "clusters",
     "dry_run",
+    "mark",
     "preset",
     "recall",
     "keep",
@@ -87,6 +89,7 @@ class Outputs:
     report: str | None
     json: bool
     dry_run: bool
+    mark: bool
 
     def named(self) -> list[tuple[str, str | None]]:
         """Return the files with their names in the help."""
@@ -106,7 +109,7 @@ class Outputs:
     @property
     def with_ids(self) -> bool:
         """Whether a file contains ids of documents."""
-        return any(path is not None for path in (self.removed, self.clusters, self.report))
+        return self.mark or any(path is not None for path in (self.removed, self.clusters, self.report))
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,12 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "--removed-documents",
         metavar="FILE",
         help="write the removed documents themselves, as OUTPUT has the kept ones",
+    )
+    parser.add_argument(
+        "--mark",
+        action="store_true",
+        help="write all records, with two more fields: kept_id, the id of the kept document, and similarity; with "
+        "--against also side. They are null or empty for a kept document",
     )
     parser.add_argument("--clusters", metavar="FILE", help="write the clusters of two or more documents")
     parser.add_argument("--rejects", metavar="FILE", help="write the lines that --on-bad-line skip leaves out")
@@ -267,6 +276,7 @@ def _request(namespace: argparse.Namespace) -> Request:
         namespace.report,
         namespace.json,
         namespace.dry_run,
+        namespace.mark,
     )
     for name, path in outputs.named():
         written = name != "OUTPUT" or not outputs.dry_run
@@ -304,13 +314,18 @@ def _request(namespace: argparse.Namespace) -> Request:
         sources,
         others,
         index,
-        namespace.keep or ("first" if namespace.rank_field is None else "highest"),
+        _keep(namespace),
         matching,
         reading,
         running,
         outputs,
         _given(namespace),
     )
+
+
+def _keep(namespace: argparse.Namespace) -> Any:
+    """Return which document is kept, by default the first or, with --keep-field, that of the highest value."""
+    return namespace.keep or ("first" if namespace.rank_field is None else "highest")
 
 
 def _opened_index(namespace: argparse.Namespace, outputs: Outputs) -> Index | None:
@@ -349,7 +364,7 @@ def _check_report(path: str | None) -> None:
 
 def _given(namespace: argparse.Namespace) -> dict[str, str]:
     """Return the options that a report lists: those that change the result or name files."""
-    values = {**vars(namespace), "keep_field": namespace.rank_field}
+    values = {**vars(namespace), "keep": _keep(namespace), "keep_field": namespace.rank_field}
     given = {
         "INPUT": " ".join(map(files.shown, namespace.input)),
         "--against": " ".join(map(files.shown, namespace.against or ())),
@@ -392,6 +407,8 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         if outputs.removed_documents is not None and documents.format.name == files.FOLDER:
             raise ValueError("--removed-documents writes one file, and INPUT is a folder of texts; use --removed")
         inputs.check_output(documents, outputs.removed_documents)
+        if outputs.mark and documents.format.name in (files.FOLDER, "txt"):
+            raise ValueError("--mark adds fields to records, and INPUT has none; use --removed")
         target = None
         if outputs.documents is not None and not outputs.dry_run:
             target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
@@ -539,7 +556,9 @@ def _write(
         if target is not None:
             opened.enter_context(target)
             size = documents.size
-            files.write_kept(documents, result.keep, target, lambda position: meter.bytes("writing", position, size))
+            added = files.Added(*_added(result, texts, against)) if outputs.mark else None
+            written = np.ones_like(result.keep) if outputs.mark else result.keep
+            files.write_kept(documents, written, target, lambda position: meter.bytes("writing", position, size), added)
             meter.bytes("writing", size, size)
         tables: list[files.Target | files.FolderTarget] = []
         if outputs.removed_documents is not None:
@@ -580,6 +599,28 @@ def _removed_rows(
             cells += [texts.files_of(rows["document"]), _of_kept(rows, new, texts.files_of, against.files_of)]
             cells.append([b"identical" if same else b"similar" for same in rows["identical"].tolist()])
         yield from zip(*cells)
+
+
+def _added(
+    result: lsh.Deduplication, texts: TextStream, against: TextStream | _Stored
+) -> tuple[list[str], Iterator[Sequence[bytes] | None]]:
+    """Return the names of the fields of --mark, and their values for every document, ``None`` for a kept one."""
+    table = result.removed
+    with_sides, is_new = "side" in (table.dtype.names or ()), _is_new(table)
+
+    def values() -> Iterator[Sequence[bytes] | None]:
+        ids, old, position = texts.ids(table["kept"][is_new]), against.ids(table["kept"][~is_new]), 0
+        for first in range(0, len(table), MAX_ROWS):
+            rows, new = table[first : first + MAX_ROWS], is_new[first : first + MAX_ROWS]
+            cells = [_of_kept(rows, new, ids.of, old.of), [repr(one).encode() for one in rows["similarity"].tolist()]]
+            cells += [[side.encode() for side in rows["side"].tolist()]] if with_sides else []
+            for document, row in zip(rows["document"].tolist(), zip(*cells)):
+                yield from repeat(None, document - position)
+                yield row
+                position = document + 1
+        yield from repeat(None, len(result) - position)
+
+    return ["kept_id", "similarity", *(["side"] if with_sides else [])], values()
 
 
 def _of_kept(

@@ -4,6 +4,7 @@
 byte for byte. Commands import from this module only.
 """
 
+from lsh.files.added import Added
 from lsh.files.disk import STANDARD, changed
 from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept
 from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, same_key, unknown_ending
@@ -29,6 +30,7 @@ __all__ = [
     "FOLDER",
     "KNOWN",
     "STANDARD",
+    "Added",
     "Block",
     "Documents",
     "FolderTarget",

@@ -8,7 +8,6 @@ their positions, and the kept records are copied by their places. The formats ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from itertools import chain
 
 import numpy as np
@@ -17,6 +16,7 @@ from lsh import _checks
 from lsh._spill import Spill
 from lsh._words import counted
 from lsh.files import urls
+from lsh.files.added import Added
 from lsh.files.disk import STANDARD
 from lsh.files.finding import Sources, expanded, find_sources
 from lsh.files.folder import Folder
@@ -36,6 +36,7 @@ from lsh.files.records import (
     Record,
     checked_delimiter,
     checked_encoding,
+    escaped,
     is_number,
 )
 from lsh.files.remote import Place
@@ -358,8 +359,9 @@ def write_kept(
     keep: Sequence[bool] | Flags,
     target: Target | FolderTarget,
     report: Callable[[int], object] = lambda position: None,
+    added: Added | None = None,
 ) -> None:
-    """Write the kept documents unchanged.
+    """Write the kept documents unchanged, or with fields that are added to each.
 
     Lines are written byte for byte, records of CSV whole and after their header, rows with all columns, files of a
     folder under their relative paths. Text files are copied by the places of their records, without being parsed.
@@ -374,11 +376,13 @@ def write_kept(
         The one that `target` returns for the documents.
     report : callable, optional
         Called with the position in the input files, from time to time.
+    added : Added, optional
+        The fields that are added to each kept document; not for a folder, nor for lines without columns.
 
     Raises
     ------
     InputError
-        If the number of documents has changed since they were read first.
+        If the number of documents has changed since they were read first, or a record has one of the added fields.
     """
     flags, reader = np.asarray(keep, np.bool_), documents._reader
     if len(flags) != reader.count:
@@ -393,24 +397,11 @@ def write_kept(
             raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
         reader.write_kept(flags, target, reported)
     elif isinstance(target, (Target, ShardTarget)):
-        reader.write_kept(flags, target, reported)
+        reader.write_kept(flags, target, reported, added)
     else:
         raise TypeError(f"records go to a Target or a ShardTarget, got {type(target).__name__}")
 
 
 def table_row(*cells: bytes) -> bytes:
     """Return a line of a table: tab-separated, with a newline."""
-    return b"\t".join(map(_cell, cells)) + b"\n"
-
-
-def _cell(identity: bytes) -> bytes:
-    r"""Return an id as one cell of a table, with tabs and line ends as escapes.
-
-    A lone surrogate of JSON, which UTF-8 cannot hold, is written as JSON writes it, such as ``\ud800``.
-    """
-    for raw, escaped in ((b"\t", rb"\t"), (b"\n", rb"\n"), (b"\r", rb"\r")):
-        identity = identity.replace(raw, escaped)
-    if b"\xed" in identity:
-        with suppress(UnicodeDecodeError):  # other bytes that are not UTF-8 stay
-            identity = identity.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace")
-    return identity
+    return b"\t".join(map(escaped, cells)) + b"\n"

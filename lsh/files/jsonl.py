@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from lsh._batch import Batch
 from lsh.files._fields import json_fields
+from lsh.files.added import Added, Values
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
 from lsh.files.records import ID_COLUMN, InputError, ReadOptions, columns_note, default_column, listed, utf8
 
@@ -23,6 +24,7 @@ SKIP_REMEDY = "use --missing empty or --on-bad-line skip"  # where others have i
 # Objects and lists within each other. Python's own limit depends on the depth of its calls; with this one, each reading
 # of a file accepts the same lines.
 MAX_DEPTH = 500
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|([\[{])|([\]}])', re.DOTALL)  # or a string, whose brackets do not count
 
 _ARRAY, _ARRAY_OF_OBJECTS = re.compile(r"\s*\["), re.compile(r"\s*\[\s*(\{|$)")  # at the start of a file
@@ -148,6 +150,30 @@ class JsonLines(Reader):
             self._names = list(_DECODER.decode(block[begin : begin + size].decode()))
         fields = FieldColumns(len(block), spans, joined(columns), identities, sources)
         return self.ranked(fields, by_name.get(options.rank_field))
+
+    def with_values(self, record: RawRecord, added: Added, values: Values | None) -> bytes:
+        """Return a line with added fields before the closing brace; all other bytes stay.
+
+        The id has the type that the id of the record has: a record number is a number.
+        """
+        raw = record.raw
+        body = raw.rstrip(b" \t\r\n")
+        fields: JsonObject = {}
+        if values is not None or any(b'"%b"' % name.encode() in raw for name in added.names):
+            fields = _object(record)
+        problem = added.problem(list(fields))
+        if problem:
+            raise record.error(problem)
+        written = ["null"] * len(added.names)
+        if values is not None:
+            identity = None if self._id_name is None else _value(fields, self._id_name)[1]
+            is_number = not isinstance(identity, str) or isinstance(identity, _Number)
+            first = values[0].decode("utf-8", "surrogatepass")
+            written = [first if is_number and _WHOLE.fullmatch(first) else json.dumps(first), values[1].decode()]
+            written += [json.dumps(value.decode()) for value in values[2:]]
+        more = ", ".join(f'"{name}": {value}' for name, value in zip(added.names, written))
+        comma = b"" if body[:-1].rstrip().endswith(b"{") else b", "
+        return body[:-1] + comma + more.encode() + body[-1:] + raw[len(body) :]
 
     def problem_at_end(self) -> InputError | None:
         """Return the error if no record has the field that is named: some texts may be missing, but not all."""

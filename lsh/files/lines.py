@@ -25,6 +25,7 @@ from lsh._batch import Batch
 from lsh._spill import Spill
 from lsh.files import compression
 from lsh.files._fields import count_lines
+from lsh.files.added import Added, Values
 from lsh.files.blocks import READ_SIZE, Stream, blocks, chunks, descriptor, file_blocks, read_at
 from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
 from lsh.files.output_folder import ShardTarget
@@ -140,6 +141,18 @@ class Reader(ABC):
     def many(self, block: bytes) -> FieldColumns | None:
         """Read the records of a block of UTF-8; ``None`` if any of them is not plain."""
 
+    def cells(self, record: RawRecord) -> Sequence[Line]:
+        """Return the cells of a record, in formats that have columns."""
+        raise NotImplementedError
+
+    def with_names(self, header: bytes, names: Sequence[str]) -> bytes:
+        """Return a header line with the names of added columns; the format has columns."""
+        raise NotImplementedError
+
+    def with_values(self, record: RawRecord, added: Added, values: Values | None) -> bytes:
+        """Return a record in UTF-8 with the values of added fields at its end, empty ones for ``None``."""
+        raise NotImplementedError
+
     def rank(self, record: RawRecord, value: Line | None) -> Rank | None:
         """Read the value by which a record is ranked, ``None`` if no column is named for it."""
         try:
@@ -214,9 +227,11 @@ class Lines:
         """The position of the first document of each file."""
         return self._located().starts
 
-    def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object]) -> None:
+    def write_kept(
+        self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object], added: Added | None = None
+    ) -> None:
         """Write the header and the records that are kept; call `report` between parts."""
-        self._located().write_kept(keep, target, report)
+        self._located().write_kept(keep, target, report, added)
 
 
 class _Head(NamedTuple):
@@ -308,8 +323,10 @@ class _Pass:
             raise file.changed()
         return _document(self._reader.one(found[0]), number, os.fsencode(file.name))
 
-    def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object]) -> None:
-        """Write the kept records as they were read, after the first mark and header of each part."""
+    def write_kept(
+        self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object], added: Added | None
+    ) -> None:
+        """Write the kept records, as they were read or with added fields, after the first mark and header of a part."""
         last: Target | None = None
         has_header, end = False, b""  # what the last line that was written lacks at its end
         for number, (file, head) in enumerate(zip(self._inputs, self._heads)):
@@ -319,17 +336,64 @@ class _Pass:
                     part.write(head.mark)
                     last, has_header, end = part, False, b""
                 if head.header and not has_header:
-                    part.write(end + head.header)
+                    header = head.header if added is None else self._with_names(file, head.header, added)
+                    part.write(end + header)
                     has_header, end = True, b"" if head.header.endswith(self.newline) else self.newline
                 if keep[first:stop].any():
                     part.write(end)
-                    self._copy(number, file, keep, part, report)
+                    if added is None:
+                        self._copy(number, file, keep, part, report)
+                    else:
+                        self._add(number, file, keep, part, report, added)
                     end = self._incomplete.get(number, b"") if keep[stop - 1] else b""
 
     def _copy(self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object]) -> None:
         """Write the kept records of a file."""
         with file.ranges() as ranges:
             ranges.copy(self._kept_parts(number, keep, ranges.part_size), part, report)
+
+    def _add(
+        self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object], added: Added
+    ) -> None:
+        """Write the kept records of a file with added fields."""
+        positions = (
+            np.flatnonzero(keep[slice(*self._known_places.extent(number))]) + self._known_places.extent(number)[0]
+        )
+        with file.ranges() as ranges:
+            found = chain.from_iterable(each.blocks(READ_SIZE) for each in self._known_places.find(number, positions))
+            blocks, others = tee(found)
+            for block, data in zip(blocks, ranges.each(other.runs() for other in others)):
+                ends = np.cumsum(block.ends - block.begins).tolist()
+                raws = map(data.__getitem__, map(slice, [0, *ends], ends))
+                rows = zip(raws, block.numbers.tolist(), added.next(len(ends)))
+                part.write(b"".join([self._with_values(file, *row, added) for row in rows]))
+                report()
+
+    def _with_names(self, file: Input, header: bytes, added: Added) -> bytes:
+        plain = header.decode(self._encoding).encode("utf-8", "surrogateescape") if self._is_wide else header
+        record = next(iter(self._reader.records(Stream(iter([header]), self.newline), file.name, self._encoding)))
+        names = [utf8(cell).decode("utf-8", "replace") for cell in self._reader.cells(record)]
+        problem = added.problem(names)
+        if problem:
+            raise InputError(file.name, problem)
+        return self._encoded(file, self._reader.with_names(plain, added.names))
+
+    def _with_values(self, file: Input, raw: bytes, number: int, values: Values | None, added: Added) -> bytes:
+        plain = raw.decode(self._encoding).encode() if self._is_wide else raw
+        record = RawRecord(plain, (plain.rstrip(b"\r\n"),), file.name, number)
+        return self._encoded(file, self._reader.with_values(record, added, values))
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether the file has another encoding than UTF-8."""
+        return self._encoding != "utf-8"
+
+    def _encoded(self, file: Input, line: bytes) -> bytes:
+        try:
+            return line.decode().encode(self._encoding) if self._is_wide else line
+        except UnicodeEncodeError as error:
+            problem = f"an id that --mark adds cannot be written in {self._encoding} ({error.reason}); convert the file"
+            raise InputError(file.name, problem) from error
 
     def _kept_parts(self, number: int, keep: Flags, size: int) -> Iterator[tuple[Array, Array]]:
         """Yield where the bytes of kept records of a file begin and end, in parts of about `size` bytes."""

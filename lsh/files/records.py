@@ -9,6 +9,7 @@ import codecs
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -371,3 +372,16 @@ def checked_delimiter(delimiter: str) -> str:
     if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
         raise ValueError(f"--delimiter must be one ASCII character, such as ; or |, or tab, got {delimiter!r}")
     return found
+
+
+def escaped(identity: bytes) -> bytes:
+    r"""Return an id as one cell of a table, with tabs and line ends as escapes.
+
+    A lone surrogate of JSON, which UTF-8 cannot hold, is written as JSON writes it, such as ``\ud800``.
+    """
+    for raw, escaped in ((b"\t", rb"\t"), (b"\n", rb"\n"), (b"\r", rb"\r")):
+        identity = identity.replace(raw, escaped)
+    if b"\xed" in identity:
+        with suppress(UnicodeDecodeError):  # other bytes that are not UTF-8 stay
+            identity = identity.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace")
+    return identity

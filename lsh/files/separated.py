@@ -19,6 +19,7 @@ from typing import ClassVar, NamedTuple
 from lsh._batch import Batch
 from lsh._words import counted
 from lsh.files._fields import csv_cells, line_cells
+from lsh.files.added import Added, Values
 from lsh.files.blocks import Stream
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, Spans, joined
 from lsh.files.records import (
@@ -26,6 +27,7 @@ from lsh.files.records import (
     TEXT_COLUMNS,
     ReadOptions,
     columns_note,
+    escaped,
     listed,
     named_columns,
     no_column,
@@ -154,6 +156,28 @@ class _Separated(Reader):
             return f"the first line looks like a header: {listed(cells)}; use --header, or --no-header if it is data"
         return ""
 
+    def with_names(self, header: bytes, names: Sequence[str]) -> bytes:
+        """Return a header line with the names of added columns."""
+        return self._ended(header, [name.encode() for name in names])
+
+    def with_values(self, record: RawRecord, added: Added, values: Values | None) -> bytes:
+        """Return a record with added cells, empty ones for ``None``."""
+        return self._ended(record.raw, [b""] * len(added.names) if values is None else values)
+
+    def _ended(self, raw: bytes, cells: Values) -> bytes:
+        """Return a record with more cells before its line end."""
+        body = raw.removesuffix(b"\n").removesuffix(b"\r")
+        delimiter = self._delimiter.encode()
+        return delimiter.join([body, *map(self._written, cells)]) + raw[len(body) :]
+
+    def _written(self, cell: bytes) -> bytes:
+        """Return a cell as it is written."""
+        return escaped(cell)
+
+    def cells(self, record: RawRecord) -> Sequence[Line]:
+        """Return the cells of a record."""
+        return self._cells(record)
+
     @abstractmethod
     def _other_delimiter(self, line: str) -> str | None: ...
 
@@ -224,6 +248,10 @@ class Csv(_Separated):
 
     def _cells(self, record: RawRecord) -> Sequence[Line]:
         return record.cells
+
+    def _written(self, cell: bytes) -> bytes:
+        is_plain = not any(one in cell for one in (self._delimiter.encode(), b'"', b"\r", b"\n"))
+        return cell if is_plain else b'"%b"' % cell.replace(b'"', b'""')
 
     def records(self, lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
         """Cut a file into records."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from lsh._batch import Batch
 from lsh._texts import as_batch
+from lsh.files.added import Added
 from lsh.files.output_folder import ShardTarget
 from lsh.files.places import Array, Flags
 from lsh.files.prefetch import prefetched
@@ -74,15 +75,16 @@ class _Parquet:
             size = self._file.metadata.row_group(number).num_rows
             yield size, partial(self._file.iter_batches, MAX_BATCH_ROWS, [number], names, use_threads=False)
 
-    def writer(self, sink: Any) -> Any:
-        """Return a writer of files like this one."""
+    def writer(self, sink: Any, schema: Any) -> Any:
+        """Return a writer of files like this one, with a schema that may have more columns."""
         from pyarrow import parquet
 
         metadata = self._file.metadata
         numbers = range(metadata.num_columns if metadata.num_row_groups else 0)
         columns = [metadata.row_group(0).column(number) for number in numbers]
         codecs = {column.path_in_schema: column.compression.replace("UNCOMPRESSED", "NONE") for column in columns}
-        return parquet.ParquetWriter(sink, self.schema, compression=codecs or "snappy")
+        codecs |= {name: "SNAPPY" for name in schema.names[len(self.schema.names) :] if codecs}
+        return parquet.ParquetWriter(sink, schema, compression=codecs or "snappy")
 
 
 class _Arrow:
@@ -114,11 +116,11 @@ class _Arrow:
         batches = map(reader.get_batch, range(reader.num_record_batches)) if self._is_file else reader
         return ((len(batch), partial(iter, [batch])) for batch in batches)
 
-    def writer(self, sink: Any) -> Any:
+    def writer(self, sink: Any, schema: Any) -> Any:
         """Return a writer of files, or of streams, like this one."""
         from pyarrow import ipc
 
-        return ipc.new_file(sink, self.schema) if self._is_file else ipc.new_stream(sink, self.schema)
+        return ipc.new_file(sink, schema) if self._is_file else ipc.new_stream(sink, schema)
 
 
 class _Columns(NamedTuple):
@@ -244,21 +246,40 @@ class Tables:
                         position += len(batch)
                     file.share_read = table.share(position - first)
 
-    def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object]) -> None:
-        """Write the rows that are kept; call `report` between parts."""
+    def write_kept(
+        self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object], added: Added | None = None
+    ) -> None:
+        """Write the rows that are kept, also with added columns; call `report` between parts."""
         writer: Any = None
         with ExitStack() as whole:
             for number, file, position, _ in self._extents():
                 with self._opened(file) as table, target.part(number) as part, ExitStack() as shard:
                     if writer is None or part is not target:
                         opened = whole if part is target else shard
-                        writer = opened.enter_context(closing(table.writer(_Sink(part))))
+                        schema = self._schema if added is None else self._with_names(file.name, table, added)
+                        writer = opened.enter_context(closing(table.writer(_Sink(part), schema)))
                     first = position
                     for size, batches in table.groups():
-                        _write_group(file.name, batches(), self._schema, keep[position : position + size], writer)
+                        flags = keep[position : position + size]
+                        rows = batches() if added is None else _with_values(batches(), schema, flags, added)
+                        _write_group(file.name, rows, schema, flags, writer)
                         position += size
                         file.share_read = table.share(position - first)
                         report()
+
+    def _with_names(self, name: str, table: _Parquet | _Arrow, added: Added) -> Any:
+        """Return the schema with added columns: the id in the type of the ids, a float, strings."""
+        import pyarrow
+
+        problem = added.problem(self._schema.names)
+        if problem:
+            raise InputError(name, problem)
+        identity = self._columns(name, table.schema).identity
+        kind = pyarrow.int64() if identity is None else _without_view(self._type(name, table.schema, identity, ""))
+        schema = self._schema
+        for column, one in zip(added.names, [kind, pyarrow.float64(), *[pyarrow.string()] * len(added.names)]):
+            schema = schema.append(pyarrow.field(column, one.value_type if _is_dictionary(one) else one))
+        return schema
 
     @contextmanager
     def _opened(self, file: Input) -> Iterator[_Parquet | _Arrow]:
@@ -330,6 +351,30 @@ class Tables:
         found = [[cell for cell in row if cell is not None] for row in cells]
         counts.missing += found.count([])
         return Batch([b" ".join(row) if row else None for row in found], missing=True)
+
+
+def _with_values(group: Iterator[Any], schema: Any, keep: Flags, added: Added) -> Iterator[Any]:
+    """Yield batches of rows with added columns, null for those without values."""
+    import pyarrow
+
+    row = 0
+    for batch in group:
+        kept = keep[row : row + len(batch)]
+        row += len(batch)
+        values = iter(added.next(int(kept.sum())))
+        rows = [next(values) if one else None for one in kept.tolist()]
+        arrays = []
+        for number in range(len(added.names)):
+            kind = schema.field(len(batch.schema.names) + number).type
+            cells = [None if cells is None else cells[number].decode("utf-8", "surrogateescape") for cells in rows]
+            arrays.append(pyarrow.array(cells, pyarrow.string()).cast(kind))
+        yield pyarrow.RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
+
+
+def _is_dictionary(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_dictionary(kind))
 
 
 def _write_group(name: str, group: Iterator[Any], schema: Any, keep: Flags, writer: Any) -> None:

@@ -1,0 +1,129 @@
+"""`lsh dedup --mark`: all records are written, with the id of the kept document and the similarity."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+from running import done, refused
+
+A = "the ferry left the harbour at nine with two hundred passengers and a brass band on board"
+B = "growers in the valley expect a poor year for pears since the frost came late in the spring"
+TEXTS = [A, B, A, A + "!", B, "a text of its own"]
+KEPT = [None, None, 0, 0, 1, None]
+
+
+def marked(folder: Path, name: str, *options: str) -> bytes:
+    done(folder, "dedup", name, "-o", f"out.{name}", "--mark", "-q", *options)
+    return (folder / f"out.{name}").read_bytes()
+
+
+@pytest.mark.parametrize("ids", [[f"d\u00e9{i}" for i in range(6)], [10 * i for i in range(6)], None])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_of_json(tmp_path, ids, end):
+    """Without the added fields, each line has the bytes that it had; an id keeps its type."""
+    records = [{"text": text} if ids is None else {"id": ids[i], "text": text} for i, text in enumerate(TEXTS)]
+    lines = [json.dumps(record, ensure_ascii=False) + (" " if i % 2 else "") for i, record in enumerate(records)]
+    data = end.join(lines).encode()
+    (tmp_path / "a.jsonl").write_bytes(data)
+    written = marked(tmp_path, "a.jsonl", "--max-memory", "50MB")
+    found = [json.loads(line) for line in written.splitlines()]
+    names = list(range(1, 7)) if ids is None else ids
+    assert [one["kept_id"] for one in found] == [None if kept is None else names[kept] for kept in KEPT]
+    assert [one["similarity"] for one in found] == [None, None, 1.0, pytest.approx(81 / 82), 1.0, None]
+    for one in found:
+        value = json.dumps(one["kept_id"], ensure_ascii=True)
+        added = f', "kept_id": {value}, "similarity": {json.dumps(one["similarity"])}'.encode()
+        assert written.count(added) >= 1
+        written = written.replace(added, b"", 1)
+    assert written == data
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+@pytest.mark.parametrize("form", ["csv", "tsv"])
+def test_columns(tmp_path, form, encoding):
+    target = io.StringIO()
+    writer = csv.writer(target, delimiter="," if form == "csv" else "\t")
+    writer.writerow(["id", "text"])
+    names = [f"d,{i}" if form == "csv" else f"d{i}" for i in range(6)]
+    writer.writerows([names[i], text + (' "so"\nto say' if form == "csv" else "")] for i, text in enumerate(TEXTS))
+    (tmp_path / f"a.{form}").write_bytes(target.getvalue().encode(encoding))
+    options = [*(["--header"] if form == "tsv" else []), *(["--encoding", encoding] if encoding != "utf-8" else [])]
+    written = marked(tmp_path, f"a.{form}", *options).decode(encoding)
+    rows = list(csv.reader(io.StringIO(written, newline=""), delimiter="," if form == "csv" else "\t"))
+    before = list(csv.reader(io.StringIO(target.getvalue(), newline=""), delimiter="," if form == "csv" else "\t"))
+    assert [row[:2] for row in rows] == before
+    assert rows[0][2:] == ["kept_id", "similarity"]
+    assert [row[2] for row in rows[1:]] == ["" if kept is None else names[kept] for kept in KEPT]
+    assert [bool(row[3]) for row in rows[1:]] == [kept is not None for kept in KEPT]
+    assert written.count("\r\n") == target.getvalue().count("\r\n")
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+@pytest.mark.parametrize("ids", [[f"d{i}" for i in range(6)], [10 * i for i in range(6)], None])
+def test_rows(tmp_path, form, ids):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    table = pyarrow.table({"text": TEXTS} if ids is None else {"id": ids, "text": TEXTS})
+    if form == "parquet":
+        parquet.write_table(table, tmp_path / "a.parquet", row_group_size=2)
+    else:
+        feather.write_feather(table, str(tmp_path / "a.arrow"), compression="uncompressed", chunksize=2)
+    marked(tmp_path, f"a.{form}")
+    found = (parquet.read_table if form == "parquet" else feather.read_table)(str(tmp_path / f"out.a.{form}"))
+    names = list(range(1, 7)) if ids is None else ids
+    assert found.select(table.schema.names).equals(table)
+    assert found["kept_id"].to_pylist() == [None if kept is None else names[kept] for kept in KEPT]
+    assert found["similarity"].null_count == 3
+    parquet.write_table(found, tmp_path / "b.parquet")
+    error = refused(tmp_path, "dedup", "b.parquet", "-o", "c.parquet", "--mark", "--field", "text")
+    assert "b.parquet: it has a field 'kept_id', which --mark adds; rename it" in error
+
+
+def test_a_folder_of_shards_and_references(tmp_path):
+    """Each input has an output; `side` says where the kept document is. Bad lines are left out."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "old.jsonl").write_text(json.dumps({"id": "o", "text": B}) + "\n")
+    for number in range(2):
+        lines = [json.dumps({"id": f"{number}-{i}", "text": text}) for i, text in enumerate(TEXTS[:2])]
+        (tmp_path / "in" / f"{number}.jsonl.gz").write_bytes(gzip.compress("\n".join([*lines, "bad", ""]).encode()))
+    done(
+        *(tmp_path, "dedup", "in", "-o", "out/", "--mark", "--against", "old.jsonl", "--on-bad-line", "skip", "-q"),
+        *("--removed", "removed.tsv"),
+    )
+    found = [
+        json.loads(line)
+        for number in range(2)
+        for line in gzip.decompress((tmp_path / "out" / f"{number}.jsonl.gz").read_bytes()).splitlines()
+    ]
+    assert [(one["id"], one["kept_id"], one["side"]) for one in found] == [
+        ("0-0", None, None),
+        ("0-1", "o", "old"),
+        ("1-0", "0-0", "new"),
+        ("1-1", "o", "old"),
+    ]
+    assert len((tmp_path / "removed.tsv").read_text().splitlines()) == 3
+
+
+def test_what_has_no_place_for_fields(tmp_path):
+    (tmp_path / "a.txt").write_text("a text\n")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.md").write_text("a text\n")
+    for name, output in (("a.txt", "b.txt"), ("texts", "out/")):
+        assert "--mark adds fields to records" in refused(tmp_path, "dedup", name, "-o", output, "--mark")
+    (tmp_path / "a.csv").write_text("text,similarity\na text,1\n")
+    error = refused(tmp_path, "dedup", "a.csv", "-o", "b.csv", "--mark", "--field", "text")
+    assert "a.csv: it has a field 'similarity', which --mark adds; rename it" in error
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": "\\"kept_id\\""}\n{"text": "b", "kept_id": 1}\n')
+    error = refused(tmp_path, "dedup", "a.jsonl", "-o", "b.jsonl", "--mark", "--field", "text")
+    assert "a.jsonl, line 3: it has a field 'kept_id'" in error
+    (tmp_path / "n.csv").write_bytes(
+        "id,text\n\u20ac,a text of some length\n2,a text of some length\n".encode("cp1252")
+    )
+    assert b"2,a text of some length,\x80,1.0" in marked(tmp_path, "n.csv", "--encoding", "cp1252")
+    assert not (tmp_path / "b.csv").exists()

@@ -38,8 +38,7 @@ HEADERS = sorted(path.as_posix() for path in Path("lsh").rglob("*.h"))
 FLAGS = ["-std=c11", "-g0", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"]
 MICROSOFT_FLAGS = ["/std:c11"]
 # Optimisation of the hand-written C and of what Cython writes, for which -O3 gains nothing. SMALL: modules that spend
-# their time in the hand-written C, or are as fast either way (`_comparing`,
-# `_deciding`, `_sets`).
+# their time in the hand-written C, or are as fast either way (`_comparing`, `_deciding`, `_sets`).
 KERNELS, BINDINGS, SMALL_BINDINGS = "-O3", "-O2", "-Os"
 SMALL = {"_lsh_cython", "_batch", "_columns", "_comparing", "_deciding", "_fields", "_grouping", "_searching", "_sets"}
 # What Cython writes: strings that only the wheel compresses, and calls of Python in place of copies of its internals,

@@ -13,7 +13,6 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from lsh import _start, files
@@ -123,14 +122,6 @@ def write_data(text: str) -> None:
         target.commit()
 
 
-def decoded(identity: bytes) -> str:
-    """Return an id as text: lone surrogates of JSON stay, other bytes that are not UTF-8 become lone surrogates."""
-    try:
-        return identity.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return identity.decode("utf-8", "surrogateescape")
-
-
 def visible(text: str, allowed: str = "") -> str:
     """Return a text with escapes in place of control characters, which a terminal would obey; some may be allowed."""
     return "".join(c if c.isprintable() or c in allowed else ascii(c)[1:-1] for c in text)
@@ -230,7 +221,7 @@ def progress(
     output: str | None,
     streams: Sequence[Stream] = (),
     verbose: bool = False,
-    later: Mapping[str, float] = MappingProxyType({}),
+    later: Mapping[str, float] | None = None,
 ) -> Meter:
     """Return what shows progress: on a terminal, and elsewhere by a line from time to time if the run is verbose.
 
@@ -251,7 +242,7 @@ def progress(
     is_shown = not quiet and not (output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty())
     _drawn.clear()
     if is_shown and (is_terminal or verbose):
-        shares = {**SHARES, **later}
+        shares = {**SHARES, **(later or {})}
         _drawn.append(drawing(shares) if is_terminal else Line(LOG_INTERVAL, shares))
     return Meter(_drawn[0] if _drawn else None, streams)
 

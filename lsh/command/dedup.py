@@ -10,10 +10,9 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -24,10 +23,10 @@ from lsh._words import counted
 from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
 from lsh.command.options import Matching, Reading, Running
+from lsh.command.rows import Stored, added_values, cluster_rows, is_new, removed_rows
 from lsh.dedup import CAP
 from lsh.files import compression
 from lsh.planning import checked_bands
-from lsh.typing import DocId
 
 if TYPE_CHECKING:  # most runs do not need it
     from lsh.index import Index
@@ -36,9 +35,9 @@ Removed = np.ndarray[Any, Any]
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
-MAX_ROWS = 1 << 12  # of a table that are written at once
 BY_VALUE = ("highest", "lowest")  # values of --keep with --keep-field
 # The time of the stages after the decisions, relative to that of the fingerprints; that of writing by compression.
+# Estimated from runs on JSON lines of 250 to 570 MB; xz took longer than was measured.
 REPORT_SHARE, WRITING_SHARES = 0.05, {"": 0.8, "zst": 1.0, "gz": 4.0, "bz2": 8.0, "xz": 30.0}
 HTML = (".html", ".htm")  # endings of a report
 OPTIONS_OF_REPORT = (  # listed in a report if they have a value
@@ -230,7 +229,6 @@ def _add_keeping(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--keep-field",
-        dest="rank_field",
         action=options.Once,
         metavar="FIELD",
         help="column of numbers or of ISO 8601 dates: the document with the highest value, such as the newest one, is "
@@ -286,9 +284,9 @@ def _request(namespace: argparse.Namespace) -> Request:
             console.check_standard_output()
     if namespace.source_field is not None and outputs.report is None:
         raise ValueError("--source-field requires --report")
-    if namespace.rank_field is not None and namespace.keep not in (None, *BY_VALUE):
+    if namespace.keep_field is not None and namespace.keep not in (None, *BY_VALUE):
         raise ValueError(f"--keep {namespace.keep} cannot be combined with --keep-field; use highest or lowest")
-    if namespace.rank_field is None and namespace.keep in BY_VALUE:
+    if namespace.keep_field is None and namespace.keep in BY_VALUE:
         raise ValueError(f"--keep {namespace.keep} requires --keep-field, the column of the values")
     if outputs.rejects is not None and namespace.on_bad_line != "skip":
         raise ValueError("--rejects requires --on-bad-line skip")
@@ -325,7 +323,7 @@ def _request(namespace: argparse.Namespace) -> Request:
 
 def _keep(namespace: argparse.Namespace) -> Any:
     """Return which document is kept, by default the first or, with --keep-field, that of the highest value."""
-    return namespace.keep or ("first" if namespace.rank_field is None else "highest")
+    return namespace.keep or ("first" if namespace.keep_field is None else "highest")
 
 
 def _opened_index(namespace: argparse.Namespace, outputs: Outputs) -> Index | None:
@@ -364,7 +362,7 @@ def _check_report(path: str | None) -> None:
 
 def _given(namespace: argparse.Namespace) -> dict[str, str]:
     """Return the options that a report lists: those that change the result or name files."""
-    values = {**vars(namespace), "keep": _keep(namespace), "keep_field": namespace.rank_field}
+    values = {**vars(namespace), "keep": _keep(namespace)}
     given = {
         "INPUT": " ".join(map(files.shown, namespace.input)),
         "--against": " ".join(map(files.shown, namespace.against or ())),
@@ -402,7 +400,9 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         if outputs.rejects is not None:
             rejects = opened.enter_context(files.Target(outputs.rejects, folder=request.running.temp_dir))
         everything = [request.sources, *request.references]
-        documents = opened.enter_context(inputs.open_documents(reading, request.sources, rejects, everything, spill))
+        documents = opened.enter_context(
+            inputs.open_documents(reading, request.sources, rejects, everything, spill, added=_added(request))
+        )
         inputs.check_output(documents, outputs.documents)
         if outputs.removed_documents is not None and documents.format.name == files.FOLDER:
             raise ValueError("--removed-documents writes one file, and INPUT is a folder of texts; use --removed")
@@ -412,14 +412,14 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         target = None
         if outputs.documents is not None and not outputs.dry_run:
             target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
-        others = replace(reading, source_field=None, rank_field=None)
+        others = replace(reading, source_field=None, keep_field=None)
         references = [
             opened.enter_context(inputs.open_documents(others, one, others=everything, spill=spill))
             for one in request.references
         ]
         with_report = outputs.report is not None
         notes = None if request.running.quiet else ""
-        ranked = None if reading.rank_field is None else inputs.Priorities(spill, request.keep == "lowest")
+        ranked = None if reading.keep_field is None else inputs.Priorities(spill, request.keep == "lowest")
         texts = TextStream([documents], outputs.with_ids, with_report, with_report, ranked, notes, spill)
         old = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", spill=spill)
         shown_output = files.STANDARD if outputs.json else outputs.documents
@@ -430,7 +430,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         watch.stage("preparing")
         keep = request.keep if ranked is None else ranked
         result = _decide(request, texts, old if references else request.index, keep, meter)
-        against = old if request.index is None else _Stored(request.index, result.old_ids or ())
+        against = old if request.index is None else Stored(request.index, result.old_ids or ())
         watch.stage("preparing", result.summary()["seconds"])
         report = None
         if outputs.report is not None:
@@ -447,35 +447,10 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     return counts
 
 
-class _Stored:
-    """The documents of an index that a result names, with the methods of `TextStream` that outputs use."""
-
-    num_bytes, num_files = 0, 1
-
-    def __init__(self, index: Index, ids: Sequence[DocId]) -> None:
-        self._index, self._ids = index, ids
-
-    def ids(self, positions: Positions) -> _Stored:
-        """Return the ids: this object has them all."""
-        return self
-
-    def of(self, positions: Positions) -> list[bytes]:
-        """Return the ids at some positions."""
-        return [self._shown(position) for position in positions.tolist()]
-
-    def _shown(self, position: int) -> bytes:
-        identity = self._ids[position]
-        return identity if isinstance(identity, bytes) else str(identity).encode("utf-8", "surrogatepass")
-
-    def files_of(self, positions: Positions) -> list[bytes]:
-        """Return the name of the index for each position."""
-        return [os.fsencode(self._index.path)] * len(positions)
-
-    def at(self, positions: Iterable[int], report: Callable[[], object]) -> Iterator[tuple[int, files.Record]]:
-        """Yield some positions and the documents there; `report` is called between them."""
-        for position in sorted(set(positions)):
-            report()
-            yield position, files.Record(self._shown(position), self._index.text_of(self._ids[position]), b"")
+def _added(request: Request) -> list[str]:
+    """Return the names of the fields of --mark."""
+    has_old = bool(request.references) or request.index is not None
+    return ["kept_id", "similarity", *(["side"] if has_old else [])] if request.outputs.mark else []
 
 
 def _later(
@@ -512,7 +487,7 @@ def _decide(
 
 
 def _report(
-    request: Request, result: lsh.Deduplication, texts: TextStream, against: TextStream | _Stored, meter: console.Meter
+    request: Request, result: lsh.Deduplication, texts: TextStream, against: TextStream | Stored, meter: console.Meter
 ) -> str:
     """Return the report; the texts that it shows are read again."""
     from lsh import report
@@ -526,9 +501,9 @@ def _report(
 
     several = request.reading.source_field is not None or len(texts.sources.distinct) > 1
     removed = result.removed[np.isin(result.removed["document"], choice.positions)]  # with the names of the kept ones
-    is_new = _is_new(removed)
-    new = dict(texts.at({*choice.positions, *removed["kept"][is_new].tolist()}, show))
-    old = dict(against.at({*choice.against_positions, *removed["kept"][~is_new].tolist()}, show))
+    new_kept = is_new(removed)
+    new = dict(texts.at({*choice.positions, *removed["kept"][new_kept].tolist()}, show))
+    old = dict(against.at({*choice.against_positions, *removed["kept"][~new_kept].tolist()}, show))
     return report.html(
         result,
         texts={position: record.text for position, record in new.items()},
@@ -547,7 +522,7 @@ def _write(
     documents: files.Documents,
     result: lsh.Deduplication,
     texts: TextStream,
-    against: TextStream | _Stored,
+    against: TextStream | Stored,
     target: files.Target | files.FolderTarget | None,
     meter: console.Meter,
 ) -> None:
@@ -556,9 +531,11 @@ def _write(
         if target is not None:
             opened.enter_context(target)
             size = documents.size
-            added = files.Added(*_added(result, texts, against)) if outputs.mark else None
+            values = added_values(result, texts, against) if outputs.mark else None
             written = np.ones_like(result.keep) if outputs.mark else result.keep
-            files.write_kept(documents, written, target, lambda position: meter.bytes("writing", position, size), added)
+            files.write_kept(
+                documents, written, target, lambda position: meter.bytes("writing", position, size), values
+            )
             meter.bytes("writing", size, size)
         tables: list[files.Target | files.FolderTarget] = []
         if outputs.removed_documents is not None:
@@ -566,85 +543,17 @@ def _write(
             opened.enter_context(removed)
             tables.append(removed)
             files.write_kept(documents, ~result.keep, removed)
-        for path, rows in ((outputs.removed, _removed_rows), (outputs.clusters, _cluster_rows)):
+        for path, rows_of in ((outputs.removed, removed_rows), (outputs.clusters, cluster_rows)):
             if path is not None:
                 table = opened.enter_context(files.Target(path, folder=documents.temporary))
                 tables.append(table)
-                for row in rows(result, texts, against):
+                for row in rows_of(result, texts, against):
                     table.write(files.table_row(*row))
         targets = [*tables, *([] if target is None else [target])]
         for each in targets:
             each.complete()
         for each in targets:  # the documents last: with them the output is complete
             each.commit()
-
-
-def _removed_rows(
-    result: lsh.Deduplication, texts: TextStream, against: TextStream | _Stored
-) -> Iterator[Iterable[bytes]]:
-    """Yield removed id, kept id and similarity; with reference documents, also where the kept one is, new or old.
-
-    With several files the row ends with both files, as ids may repeat, and tells identical texts from similar ones.
-    """
-    table = result.removed
-    with_sides, is_new = "side" in (table.dtype.names or ()), _is_new(table)
-    ids = texts.ids(np.concatenate([table["document"], table["kept"][is_new]]))
-    old = against.ids(table["kept"][~is_new])
-    for first in range(0, len(table), MAX_ROWS):
-        rows, new = table[first : first + MAX_ROWS], is_new[first : first + MAX_ROWS]
-        cells = [ids.of(rows["document"]), _of_kept(rows, new, ids.of, old.of)]
-        cells.append([repr(one).encode() for one in rows["similarity"].tolist()])
-        cells += [[side.encode() for side in rows["side"].tolist()]] if with_sides else []
-        if max(texts.num_files, against.num_files) > 1:
-            cells += [texts.files_of(rows["document"]), _of_kept(rows, new, texts.files_of, against.files_of)]
-            cells.append([b"identical" if same else b"similar" for same in rows["identical"].tolist()])
-        yield from zip(*cells)
-
-
-def _added(
-    result: lsh.Deduplication, texts: TextStream, against: TextStream | _Stored
-) -> tuple[list[str], Iterator[Sequence[bytes] | None]]:
-    """Return the names of the fields of --mark, and their values for every document, ``None`` for a kept one."""
-    table = result.removed
-    with_sides, is_new = "side" in (table.dtype.names or ()), _is_new(table)
-
-    def values() -> Iterator[Sequence[bytes] | None]:
-        ids, old, position = texts.ids(table["kept"][is_new]), against.ids(table["kept"][~is_new]), 0
-        for first in range(0, len(table), MAX_ROWS):
-            rows, new = table[first : first + MAX_ROWS], is_new[first : first + MAX_ROWS]
-            cells = [_of_kept(rows, new, ids.of, old.of), [repr(one).encode() for one in rows["similarity"].tolist()]]
-            cells += [[side.encode() for side in rows["side"].tolist()]] if with_sides else []
-            for document, row in zip(rows["document"].tolist(), zip(*cells)):
-                yield from repeat(None, document - position)
-                yield row
-                position = document + 1
-        yield from repeat(None, len(result) - position)
-
-    return ["kept_id", "similarity", *(["side"] if with_sides else [])], values()
-
-
-def _of_kept(
-    rows: Removed, is_new: Flags, of_new: Callable[[Removed], list[bytes]], of_old: Callable[[Removed], list[bytes]]
-) -> list[bytes]:
-    """Return something of the kept document of each row, new or old."""
-    found = np.empty(len(rows), np.object_)
-    found[is_new], found[~is_new] = of_new(rows["kept"][is_new]), of_old(rows["kept"][~is_new])
-    return list(found)
-
-
-def _is_new(removed: Removed) -> Flags:
-    """Return for each removed document whether the kept one is in INPUT, not in --against."""
-    return removed["side"] == "new" if "side" in (removed.dtype.names or ()) else np.ones(len(removed), np.bool_)
-
-
-def _cluster_rows(
-    result: lsh.Deduplication, texts: TextStream, against: TextStream | _Stored
-) -> Iterator[Iterable[bytes]]:
-    """Yield the number of the cluster and the id of each document that is in one."""
-    clusters = result.clusters()
-    ids = texts.ids(np.concatenate([np.empty(0, np.int64), *clusters]))
-    for number, members in enumerate(clusters, 1):
-        yield from ((b"%d" % number, identity) for identity in ids.of(members))
 
 
 # ---- counts ----

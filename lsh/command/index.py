@@ -271,7 +271,7 @@ def _remove(namespace: argparse.Namespace) -> None:
         found = indexing.stored_ids(index, wanted)
         unknown = [one for one, ids in found.items() if not ids]
         if unknown and namespace.unknown == "error":
-            shown = ", ".join(repr(console.decoded(one)) for one in unknown[:MAX_SHOWN_IDS])
+            shown = ", ".join(repr(files.decoded(one)) for one in unknown[:MAX_SHOWN_IDS])
             shown += ", ..." if len(unknown) > MAX_SHOWN_IDS else ""
             what = f"{counted(len(unknown), 'id')} not in the index: {shown}"
             remedy = ", use --unknown skip to remove the others" if len(unknown) < len(found) else ""
@@ -369,7 +369,7 @@ def _list(namespace: argparse.Namespace) -> None:
         with files.Target(namespace.output) as target:
             for identity, seconds, text in index._records(ids, namespace.texts):
                 line: dict[str, object] = {"id": indexing.shown_id(identity), "time": seconds}
-                line |= {} if text is None else {"text": console.decoded(text)}
+                line |= {} if text is None else {"text": files.decoded(text)}
                 target.write(json.dumps(line).encode() + b"\n")
             target.commit()
 

@@ -114,7 +114,7 @@ def check_apart(index: str, places: Sequence[files.Place], output: str | None = 
 def stored_ids(index: Index, given: Iterable[bytes]) -> dict[bytes, list[DocId]]:
     """Return the ids of the stored documents that are printed like each given one: that text, the number, the bytes."""
     found: dict[bytes, list[DocId]] = {one: [] for one in given}
-    for read in (console.decoded, _whole_number, bytes):
+    for read in (files.decoded, _whole_number, bytes):
         wanted = [(one, doc_id) for one in found if (doc_id := read(one)) is not None]
         for (one, doc_id), is_stored in zip(wanted, index._are_stored([doc_id for _, doc_id in wanted])):
             if is_stored:
@@ -139,7 +139,7 @@ def found_ids(index: Index, texts: Sequence[str]) -> list[DocId]:
 
 def shown_id(identity: DocId) -> str | int:
     """Return an id as a value of JSON; bytes as text."""
-    return console.decoded(identity) if isinstance(identity, bytes) else identity
+    return files.decoded(identity) if isinstance(identity, bytes) else identity
 
 
 # ---- output ----

@@ -267,6 +267,7 @@ def open_documents(
     others: Sequence[files.Sources] = (),
     spill: Spill | None = None,
     null_ids: bool = True,
+    added: Sequence[str] = (),
 ) -> files.Documents:
     """Open documents, which the caller closes.
 
@@ -274,7 +275,9 @@ def open_documents(
     if neither these files nor `others`, the other files of the command, have a use for it.
     """
     formats = [other.found[0].format.name for other in others]
-    return files.Documents(sources, rejects=rejects, others=formats, spill=spill, null_ids=null_ids, **vars(reading))
+    return files.Documents(
+        sources, rejects=rejects, others=formats, spill=spill, null_ids=null_ids, added=added, **vars(reading)
+    )
 
 
 class Ids:
@@ -402,9 +405,8 @@ class Priorities:
     def __array__(self, dtype: object = None, copy: object = None) -> Array:
         """Return the values, such that the highest one has priority."""
         values = self._values.read()
-        if not self._reverse:
-            return values
-        np.invert(values, out=values) if values.dtype == np.int64 else np.negative(values, out=values)
+        if self._reverse:  # the complement, as the least int64 has no negative
+            (np.invert if values.dtype == np.int64 else np.negative)(values, out=values)
         return values
 
 

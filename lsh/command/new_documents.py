@@ -165,7 +165,7 @@ class NewDocuments:
 
     def _ids(self, documents: files.Documents, ids: Iterable[bytes]) -> list[str]:
         """Return the ids of documents of a file, which differ from those of other files."""
-        decoded, prefix = list(map(console.decoded, ids)), self._prefix
+        decoded, prefix = list(map(files.decoded, ids)), self._prefix
         if not self._are_numbers(documents):
             if prefix:
                 raise files.InputError(

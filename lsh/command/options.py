@@ -113,7 +113,7 @@ class Reading:
     field: str | None
     id_field: str | None
     source_field: str | None
-    rank_field: str | None
+    keep_field: str | None
     header: bool | None
     delimiter: str | None
     encoding: str | None
@@ -220,7 +220,7 @@ def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None
         default=missing,
         help=f"what to do when a record has no text: error or treat as empty (default {missing})",
     )
-    parser.set_defaults(source_field=None, rank_field=None)  # options of lsh dedup
+    parser.set_defaults(source_field=None, keep_field=None)  # options of lsh dedup
 
 
 def add_matching(parser: argparse.ArgumentParser) -> None:
@@ -276,7 +276,7 @@ def reading_given(namespace: argparse.Namespace) -> list[str]:
     """Return the names of the options of `reading` that differ from their defaults."""
     names = [value.name for value in fields(Reading)]
     given = [name for name in names if getattr(namespace, name) != namespace.parser.get_default(name)]
-    typed = {"rank_field": "--keep-field", "header": "--header" if namespace.header else "--no-header"}
+    typed = {"header": "--header" if namespace.header else "--no-header"}
     return [typed.get(name, f"--{name.replace('_', '-')}") for name in given]
 
 

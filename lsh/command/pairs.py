@@ -133,7 +133,7 @@ def _write_pairs(
 
 def _line(a: bytes, b: bytes, similarity: float, as_json: bool) -> bytes:
     if as_json:
-        return json.dumps({"a": console.decoded(a), "b": console.decoded(b), "similarity": similarity}).encode() + b"\n"
+        return json.dumps({"a": files.decoded(a), "b": files.decoded(b), "similarity": similarity}).encode() + b"\n"
     return files.table_row(a, b, repr(similarity).encode())
 
 

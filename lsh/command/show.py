@@ -129,7 +129,7 @@ def _found(reading: Reading, places: Sequence[files.Place], ids: Sequence[bytes]
     again = "another" if missing in ids[: found.index(None)] else "a"
     raise files.InputError(
         documents.name,
-        f"expected {again} document with the id {console.decoded(missing)!r}, got none; ids are those of the id column "
+        f"expected {again} document with the id {files.decoded(missing)!r}, got none; ids are those of the id column "
         "(see --id-field), or without one the numbers of the documents, from 1 on",
     )
 
@@ -146,8 +146,8 @@ def _figures(first: Document, second: Document, shingles: lsh.Shingles) -> dict[
     """Return the figures of two documents; `common` and `union` are numbers of shingles."""
     sides: list[dict[str, Any]] = [
         {
-            "id": console.decoded(one.id),
-            "source": console.decoded(one.source),
+            "id": files.decoded(one.id),
+            "source": files.decoded(one.source),
             "bytes": len(one.text),
             "num_shingles": None,
         }

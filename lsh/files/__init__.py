@@ -4,7 +4,6 @@
 byte for byte. Commands import from this module only.
 """
 
-from lsh.files.added import Added
 from lsh.files.disk import STANDARD, changed
 from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept
 from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, same_key, unknown_ending
@@ -20,7 +19,7 @@ from lsh.files.locations import (
 )
 from lsh.files.output_folder import FolderTarget
 from lsh.files.prefetch import prefetched
-from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
+from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record, Values, decoded
 from lsh.files.remote import Place
 from lsh.files.storage import Target, content
 from lsh.files.uploads import check_target
@@ -30,7 +29,6 @@ __all__ = [
     "FOLDER",
     "KNOWN",
     "STANDARD",
-    "Added",
     "Block",
     "Documents",
     "FolderTarget",
@@ -40,10 +38,12 @@ __all__ = [
     "Record",
     "Sources",
     "Target",
+    "Values",
     "becomes_folder",
     "changed",
     "check_target",
     "content",
+    "decoded",
     "expanded",
     "find_sources",
     "has_ending_of_files",

@@ -16,7 +16,6 @@ from lsh import _checks
 from lsh._spill import Spill
 from lsh._words import counted
 from lsh.files import urls
-from lsh.files.added import Added
 from lsh.files.disk import STANDARD
 from lsh.files.finding import Sources, expanded, find_sources
 from lsh.files.folder import Folder
@@ -34,6 +33,7 @@ from lsh.files.records import (
     ReadCounts,
     ReadOptions,
     Record,
+    Values,
     checked_delimiter,
     checked_encoding,
     escaped,
@@ -48,9 +48,9 @@ FIELD_OPTIONS = {
     "--field": "field",
     "--id-field": "id_field",
     "--source-field": "source_field",
-    "--keep-field": "rank_field",
+    "--keep-field": "keep_field",
 }
-OWN_FIELDS = ("source_field", "rank_field")  # that no other files are read with
+OWN_FIELDS = ("source_field", "keep_field")  # that no other files are read with
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
 
@@ -78,7 +78,7 @@ class Documents:
         of the record is the id.
     source_field : str, optional
         The column that holds the source of a document. Default: the file is the source.
-    rank_field : str, optional
+    keep_field : str, optional
         The column by which documents are ranked: numbers or dates. A value that is neither is a malformed line.
     header : bool, optional
         Whether the first record names the columns. Default: in ``csv``, not in ``tsv``, where a first line that looks
@@ -101,12 +101,14 @@ class Documents:
         Receives the skipped lines, or the paths of skipped files.
     others : sequence of str, optional
         The formats of other files that are read with the same options. An option that this format has no use for is
-        an error, unless one of these formats has a use for it; `source_field` and `rank_field` count for these
+        an error, unless one of these formats has a use for it; `source_field` and `keep_field` count for these
         documents only.
     spill : Spill, optional
         Allocates the memory for the places of the records, and has the folder for copies. Default: without a bound.
     null_ids : bool, optional
         Whether a record whose id is null has its number as id (default), or an empty one.
+    added : sequence of str, optional
+        The names of the fields that `write_kept` adds; a header or a table that has one of them is an error.
 
     Attributes
     ----------
@@ -149,7 +151,7 @@ class Documents:
         *,
         id_field: str | None = None,
         source_field: str | None = None,
-        rank_field: str | None = None,
+        keep_field: str | None = None,
         header: bool | None = None,
         delimiter: str | None = None,
         encoding: str | None = None,
@@ -160,6 +162,7 @@ class Documents:
         others: Sequence[str] = (),
         spill: Spill | None = None,
         null_ids: bool = True,
+        added: Sequence[str] = (),
     ) -> None:
         if not isinstance(path, Sources):
             path = find_sources(expanded([path] if isinstance(path, str) else path), format, pattern)
@@ -171,7 +174,7 @@ class Documents:
             field=field,
             id_field=id_field,
             source_field=source_field,
-            rank_field=rank_field,
+            keep_field=keep_field,
             header=header,
             delimiter=None if delimiter is None else checked_delimiter(delimiter),
             encoding=checked_encoding("utf-8" if encoding is None else encoding),
@@ -179,6 +182,7 @@ class Documents:
             skip_bad=_checks.choice("on_bad_line", on_bad_line, ("error", "skip")) == "skip",
             allow_missing=_checks.choice("missing", missing, ("error", "empty")) == "empty",
             null_ids=null_ids,
+            added=tuple(added),
         )
         options = self._usable(options, others)
         self._counts = ReadCounts(None if rejects is None else rejects.write)
@@ -210,7 +214,7 @@ class Documents:
         options = options._replace(**{name: ReadOptions._field_defaults[name] for name in useless})
         has_columns = self.format.name in ("csv", "tsv")
         has_header = self.format.name == "csv" if options.header is None else options.header
-        named = (options.field, options.named_id(), options.source_field, options.rank_field)
+        named = (options.field, options.named_id(), options.source_field, options.keep_field)
         for option, given in zip(FIELD_OPTIONS, named) if has_columns and not has_header else ():
             if given is not None and not all(is_number(name.strip()) for name in given.split(",")):
                 problem = f"{option} is {given!r}, and there is no header; use --header, or the number of a column"
@@ -359,7 +363,7 @@ def write_kept(
     keep: Sequence[bool] | Flags,
     target: Target | FolderTarget,
     report: Callable[[int], object] = lambda position: None,
-    added: Added | None = None,
+    values: Iterator[Values | None] | None = None,
 ) -> None:
     """Write the kept documents unchanged, or with fields that are added to each.
 
@@ -376,13 +380,14 @@ def write_kept(
         The one that `target` returns for the documents.
     report : callable, optional
         Called with the position in the input files, from time to time.
-    added : Added, optional
-        The fields that are added to each kept document; not for a folder, nor for lines without columns.
+    values : iterator, optional
+        The values of the fields that are added to each kept document, ``None`` where all are null; not for a folder,
+        nor for lines without columns. Default: no fields are added.
 
     Raises
     ------
     InputError
-        If the number of documents has changed since they were read first, or a record has one of the added fields.
+        If the number of documents has changed since they were read first, or a record has an added field.
     """
     flags, reader = np.asarray(keep, np.bool_), documents._reader
     if len(flags) != reader.count:
@@ -397,7 +402,7 @@ def write_kept(
             raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
         reader.write_kept(flags, target, reported)
     elif isinstance(target, (Target, ShardTarget)):
-        reader.write_kept(flags, target, reported, added)
+        reader.write_kept(flags, target, reported, values)
     else:
         raise TypeError(f"records go to a Target or a ShardTarget, got {type(target).__name__}")
 

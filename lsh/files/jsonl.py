@@ -14,9 +14,18 @@ from collections.abc import Mapping, Sequence
 
 from lsh._batch import Batch
 from lsh.files._fields import json_fields
-from lsh.files.added import Added, Values
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
-from lsh.files.records import ID_COLUMN, InputError, ReadOptions, columns_note, default_column, listed, utf8
+from lsh.files.records import (
+    ID_COLUMN,
+    InputError,
+    ReadOptions,
+    Values,
+    columns_note,
+    decoded,
+    default_column,
+    listed,
+    utf8,
+)
 
 TEXT_REMEDY = "name the text's field with --field"  # where a record lacks the field
 SKIP_REMEDY = "use --missing empty or --on-bad-line skip"  # where others have it
@@ -103,8 +112,8 @@ class JsonLines(Reader):
         source = rank = None
         if options.source_field is not None:
             source = _name(record, found, options.source_field, "--source-field") or ""
-        if options.rank_field is not None:
-            rank = self.rank(record, _name(record, found, options.rank_field, "--keep-field"))
+        if options.keep_field is not None:
+            rank = self.rank(record, _name(record, found, options.keep_field, "--keep-field"))
         return Fields(identity, text, source, rank)
 
     def _text(self, record: RawRecord, found: JsonObject, fields: Sequence[str]) -> str | None:
@@ -130,7 +139,7 @@ class JsonLines(Reader):
         options, texts = self.options, self._fields
         if texts is None:
             return None
-        others = (self._id_name, options.source_field, options.rank_field)
+        others = (self._id_name, options.source_field, options.keep_field)
         names = tuple(name for name in others if name is not None)
         wanted = (*texts, *names)
         if len(set(wanted)) < len(wanted) or any("." in name for name in wanted):
@@ -149,29 +158,26 @@ class JsonLines(Reader):
             begin, size = spans[0].tolist()
             self._names = list(_DECODER.decode(block[begin : begin + size].decode()))
         fields = FieldColumns(len(block), spans, joined(columns), identities, sources)
-        return self.ranked(fields, by_name.get(options.rank_field))
+        return self.ranked(fields, by_name.get(options.keep_field))
 
-    def with_values(self, record: RawRecord, added: Added, values: Values | None) -> bytes:
+    def with_values(self, raw: bytes, values: Values | None) -> bytes:
         """Return a line with added fields before the closing brace; all other bytes stay.
 
-        The id has the type that the id of the record has: a record number is a number.
+        An added id is a number if it reads as one and the id of the record is a number, such as that of the record.
         """
-        raw = record.raw
-        body = raw.rstrip(b" \t\r\n")
+        names, body = self.options.added, raw.rstrip(b" \t\r\n")
         fields: JsonObject = {}
-        if values is not None or any(b'"%b"' % name.encode() in raw for name in added.names):
-            fields = _object(record)
-        problem = added.problem(list(fields))
-        if problem:
-            raise record.error(problem)
-        written = ["null"] * len(added.names)
+        if values is not None or any(b'"%b"' % name.encode() in raw for name in names):
+            fields = _DECODER.decode(body.decode())
+        if problem := self.options.clash(fields):
+            raise ValueError(problem)
+        written = ["null"] * len(names)
         if values is not None:
-            identity = None if self._id_name is None else _value(fields, self._id_name)[1]
-            is_number = not isinstance(identity, str) or isinstance(identity, _Number)
-            first = values[0].decode("utf-8", "surrogatepass")
-            written = [first if is_number and _WHOLE.fullmatch(first) else json.dumps(first), values[1].decode()]
-            written += [json.dumps(value.decode()) for value in values[2:]]
-        more = ", ".join(f'"{name}": {value}' for name, value in zip(added.names, written))
+            own = None if self._id_name is None else _value(fields, self._id_name)[1]
+            identity, similarity, *others = map(decoded, values)
+            is_number = (own is None or isinstance(own, _Number)) and _WHOLE.fullmatch(identity)
+            written = [identity if is_number else json.dumps(identity), similarity, *map(json.dumps, others)]
+        more = ", ".join(f'"{name}": {value}' for name, value in zip(names, written))
         comma = b"" if body[:-1].rstrip().endswith(b"{") else b", "
         return body[:-1] + comma + more.encode() + body[-1:] + raw[len(body) :]
 

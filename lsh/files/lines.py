@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain, islice, tee
 from typing import IO, Any, ClassVar, NamedTuple, cast
 
@@ -25,13 +26,23 @@ from lsh._batch import Batch
 from lsh._spill import Spill
 from lsh.files import compression
 from lsh.files._fields import count_lines
-from lsh.files.added import Added, Values
 from lsh.files.blocks import READ_SIZE, Stream, blocks, chunks, descriptor, file_blocks, read_at
 from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
 from lsh.files.output_folder import ShardTarget
 from lsh.files.places import Array, Flags, Located, Places
 from lsh.files.ranks import Rank, Ranking, Ranks
-from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, block_of, gathered, undecodable, utf8
+from lsh.files.records import (
+    Block,
+    InputError,
+    ReadCounts,
+    ReadOptions,
+    Record,
+    Values,
+    block_of,
+    gathered,
+    undecodable,
+    utf8,
+)
 from lsh.files.storage import Input, Target
 
 MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than the block
@@ -108,7 +119,7 @@ class Reader(ABC):
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
-        self._ranking = None if options.rank_field is None else Ranking(options.rank_field)
+        self._ranking = None if options.keep_field is None else Ranking(options.keep_field)
 
     @property
     @abstractmethod
@@ -141,16 +152,18 @@ class Reader(ABC):
     def many(self, block: bytes) -> FieldColumns | None:
         """Read the records of a block of UTF-8; ``None`` if any of them is not plain."""
 
-    def cells(self, record: RawRecord) -> Sequence[Line]:
-        """Return the cells of a record, in formats that have columns."""
+    def with_names(self, header: bytes) -> bytes:
+        """Return a header line in UTF-8 with the names of the added fields; the format has columns."""
         raise NotImplementedError
 
-    def with_names(self, header: bytes, names: Sequence[str]) -> bytes:
-        """Return a header line with the names of added columns; the format has columns."""
-        raise NotImplementedError
+    def with_values(self, raw: bytes, values: Values | None) -> bytes:
+        """Return a record in UTF-8 with the values of the added fields at its end, null ones for ``None``.
 
-    def with_values(self, record: RawRecord, added: Added, values: Values | None) -> bytes:
-        """Return a record in UTF-8 with the values of added fields at its end, empty ones for ``None``."""
+        Raises
+        ------
+        ValueError
+            If the record has one of these fields.
+        """
         raise NotImplementedError
 
     def rank(self, record: RawRecord, value: Line | None) -> Rank | None:
@@ -164,7 +177,7 @@ class Reader(ABC):
         """Return the fields with the values by which records are ranked; ``None`` if one of these is not plain."""
         if self._ranking is None:
             return columns
-        ranks = None if values is None else self._ranking.many(values)
+        ranks = None if values is None else self._ranking.many(cast(list[bytes], values.tolist()))
         return None if ranks is None else columns._replace(ranks=ranks)
 
     def problem_at_end(self) -> InputError | None:
@@ -228,10 +241,14 @@ class Lines:
         return self._located().starts
 
     def write_kept(
-        self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object], added: Added | None = None
+        self,
+        keep: Flags,
+        target: Target | ShardTarget,
+        report: Callable[[], object],
+        values: Iterator[Values | None] | None,
     ) -> None:
         """Write the header and the records that are kept; call `report` between parts."""
-        self._located().write_kept(keep, target, report, added)
+        self._located().write_kept(keep, target, report, values)
 
 
 class _Head(NamedTuple):
@@ -283,11 +300,15 @@ class _Pass:
             here = positions[slice(*np.searchsorted(positions, self._known_places.extent(number)))]
             if not len(here):
                 continue
-            with file.ranges() as ranges:
-                found = chain.from_iterable(each.blocks(READ_SIZE) for each in self._known_places.find(number, here))
-                blocks, others = tee(found)
-                for block, data in zip(blocks, ranges.each(other.runs() for other in others)):
-                    yield self._parsed(file, block, data)
+            for records, data in self._read(number, file, here):
+                yield self._parsed(file, records, data)
+
+    def _read(self, number: int, file: Input, positions: Array) -> Iterator[tuple[Located, bytes]]:
+        """Yield the records of a file at some positions, which ascend, in blocks with their bytes."""
+        with file.ranges() as ranges:
+            found = chain.from_iterable(each.blocks(READ_SIZE) for each in self._known_places.find(number, positions))
+            blocks, others = tee(found)
+            yield from zip(blocks, ranges.each(other.runs() for other in others))
 
     @property
     def count(self) -> int:
@@ -309,10 +330,9 @@ class _Pass:
         columns = self._reader.many(data) if self._encoding == "utf-8" else None
         if columns is not None and np.array_equal(columns.spans[:, 1], records.ends - records.begins):
             return self._block(columns, records.numbers.tolist(), os.fsencode(file.name))
-        ends = np.cumsum(records.ends - records.begins).tolist()
-        raws = map(data.__getitem__, map(slice, [0, *ends], ends))
+        raws = zip(_raws(records, data), records.numbers.tolist())
         try:
-            return block_of([self._single(file, raw, number) for raw, number in zip(raws, records.numbers.tolist())])
+            return block_of([self._single(file, raw, number) for raw, number in raws])
         except InputError as error:  # it was none at the first reading
             raise file.changed() from error
 
@@ -324,7 +344,11 @@ class _Pass:
         return _document(self._reader.one(found[0]), number, os.fsencode(file.name))
 
     def write_kept(
-        self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object], added: Added | None
+        self,
+        keep: Flags,
+        target: Target | ShardTarget,
+        report: Callable[[], object],
+        values: Iterator[Values | None] | None,
     ) -> None:
         """Write the kept records, as they were read or with added fields, after the first mark and header of a part."""
         last: Target | None = None
@@ -336,15 +360,15 @@ class _Pass:
                     part.write(head.mark)
                     last, has_header, end = part, False, b""
                 if head.header and not has_header:
-                    header = head.header if added is None else self._with_names(file, head.header, added)
+                    header = head.header if values is None else self._added(file, head.header, self._reader.with_names)
                     part.write(end + header)
                     has_header, end = True, b"" if head.header.endswith(self.newline) else self.newline
                 if keep[first:stop].any():
                     part.write(end)
-                    if added is None:
+                    if values is None:
                         self._copy(number, file, keep, part, report)
                     else:
-                        self._add(number, file, keep, part, report, added)
+                        self._add(number, file, keep, part, report, values)
                     end = self._incomplete.get(number, b"") if keep[stop - 1] else b""
 
     def _copy(self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object]) -> None:
@@ -353,47 +377,35 @@ class _Pass:
             ranges.copy(self._kept_parts(number, keep, ranges.part_size), part, report)
 
     def _add(
-        self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object], added: Added
+        self,
+        number: int,
+        file: Input,
+        keep: Flags,
+        part: Target,
+        report: Callable[[], object],
+        values: Iterator[Values | None],
     ) -> None:
         """Write the kept records of a file with added fields."""
-        positions = (
-            np.flatnonzero(keep[slice(*self._known_places.extent(number))]) + self._known_places.extent(number)[0]
-        )
-        with file.ranges() as ranges:
-            found = chain.from_iterable(each.blocks(READ_SIZE) for each in self._known_places.find(number, positions))
-            blocks, others = tee(found)
-            for block, data in zip(blocks, ranges.each(other.runs() for other in others)):
-                ends = np.cumsum(block.ends - block.begins).tolist()
-                raws = map(data.__getitem__, map(slice, [0, *ends], ends))
-                rows = zip(raws, block.numbers.tolist(), added.next(len(ends)))
-                part.write(b"".join([self._with_values(file, *row, added) for row in rows]))
-                report()
+        first, stop = self._known_places.extent(number)
+        for records, data in self._read(number, file, np.flatnonzero(keep[first:stop]) + first):
+            lines = []
+            for raw, place, cells in zip(_raws(records, data), records.numbers.tolist(), values):
+                try:
+                    lines.append(self._added(file, raw, partial(self._reader.with_values, values=cells)))
+                except ValueError as error:
+                    raise InputError(file.name, f"record {place:,}: {error}") from None
+            part.write(b"".join(lines))
+            report()
 
-    def _with_names(self, file: Input, header: bytes, added: Added) -> bytes:
-        plain = header.decode(self._encoding).encode("utf-8", "surrogateescape") if self._is_wide else header
-        record = next(iter(self._reader.records(Stream(iter([header]), self.newline), file.name, self._encoding)))
-        names = [utf8(cell).decode("utf-8", "replace") for cell in self._reader.cells(record)]
-        problem = added.problem(names)
-        if problem:
-            raise InputError(file.name, problem)
-        return self._encoded(file, self._reader.with_names(plain, added.names))
-
-    def _with_values(self, file: Input, raw: bytes, number: int, values: Values | None, added: Added) -> bytes:
-        plain = raw.decode(self._encoding).encode() if self._is_wide else raw
-        record = RawRecord(plain, (plain.rstrip(b"\r\n"),), file.name, number)
-        return self._encoded(file, self._reader.with_values(record, added, values))
-
-    @property
-    def _is_wide(self) -> bool:
-        """Whether the file has another encoding than UTF-8."""
-        return self._encoding != "utf-8"
-
-    def _encoded(self, file: Input, line: bytes) -> bytes:
+    def _added(self, file: Input, raw: bytes, add: Callable[[bytes], bytes]) -> bytes:
+        """Return a line to which a function adds fields, as UTF-8."""
+        if self._encoding == "utf-8":
+            return add(raw)
+        found = add(raw.decode(self._encoding).encode())
         try:
-            return line.decode().encode(self._encoding) if self._is_wide else line
-        except UnicodeEncodeError as error:
-            problem = f"an id that --mark adds cannot be written in {self._encoding} ({error.reason}); convert the file"
-            raise InputError(file.name, problem) from error
+            return found.decode().encode(self._encoding)
+        except UnicodeError:
+            raise ValueError(f"the id of the kept document cannot be written in {self._encoding}") from None
 
     def _kept_parts(self, number: int, keep: Flags, size: int) -> Iterator[tuple[Array, Array]]:
         """Yield where the bytes of kept records of a file begin and end, in parts of about `size` bytes."""
@@ -549,6 +561,12 @@ class _Pass:
                 self._places.add_one(begin, lines.offset)
                 self._note_end(record.raw, len(record.raw))
             yield _document(fields, self._number, name)
+
+
+def _raws(records: Located, data: bytes) -> Iterator[bytes]:
+    """Return the bytes of each of some records, which follow one another in `data`."""
+    ends = np.cumsum(records.ends - records.begins).tolist()
+    return map(data.__getitem__, map(slice, [0, *ends], ends))
 
 
 def _document(fields: Fields, number: int, file: bytes) -> Record:

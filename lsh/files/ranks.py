@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from lsh._batch import Batch
-
 Ranks = np.ndarray[Any, Any]  # int64 or float64
 Rank = int | float
 
@@ -71,14 +69,13 @@ class Ranking:
         self._kind = kind
         return found
 
-    def many(self, values: Batch | Sequence[bytes]) -> Ranks | None:
+    def many(self, values: Sequence[bytes]) -> Ranks | None:
         """Read many values; ``None`` if they are not of one plain form, for `one`."""
-        cells = values if isinstance(values, Sequence) else values.tolist()
-        joined = b"\n".join([*cells, b""])
-        if joined.count(b"\n") > len(cells):
+        joined = b"\n".join([*values, b""])
+        if joined.count(b"\n") > len(values):
             return None
         if self._kind != "date" and _WHOLES.fullmatch(joined):
-            self._kind = "number" if cells else self._kind
+            self._kind = "number" if values else self._kind
             return np.array(list(map(int, joined.split())), np.int64)
         if self._kind != "number" and _DATES.fullmatch(joined):
             with suppress(ValueError):  # such as a month 13

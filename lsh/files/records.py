@@ -33,6 +33,7 @@ MAX_LISTED, MAX_NAME_LENGTH = 10, 40  # columns in a message, and characters of 
 
 
 Array = np.ndarray[Any, Any]
+Values = Sequence[bytes]  # of the added fields of a record; the first is an id
 
 
 class InputError(ValueError):
@@ -151,7 +152,7 @@ class ReadOptions(NamedTuple):
     field: str | None = None
     id_field: str | None = None
     source_field: str | None = None
-    rank_field: str | None = None
+    keep_field: str | None = None
     header: bool | None = None
     delimiter: str | None = None
     encoding: str = "utf-8"
@@ -159,6 +160,7 @@ class ReadOptions(NamedTuple):
     skip_bad: bool = False
     allow_missing: bool = False
     null_ids: bool = True
+    added: tuple[str, ...] = ()
 
     def text_fields(self) -> tuple[str, ...] | None:
         """Return the names of the fields of the text; ``None`` if none is named."""
@@ -167,6 +169,11 @@ class ReadOptions(NamedTuple):
     def named_id(self) -> str | None:
         """Return the named field of the id; ``None`` if none is named, or record numbers are the ids."""
         return None if self.id_field == NO_ID else self.id_field
+
+    def clash(self, names: Iterable[str]) -> str:
+        """Return the error message if one of the names is that of an added field, else an empty string."""
+        found = next((name for name in names if name in self.added), None)
+        return "" if found is None else f"it has a field {found!r}, which --mark adds; rename it"
 
     def default_id(self) -> str | None:
         """Return the field of the id that need not exist; ``None`` if one is named, or record numbers are the ids."""
@@ -385,3 +392,11 @@ def escaped(identity: bytes) -> bytes:
         with suppress(UnicodeDecodeError):  # other bytes that are not UTF-8 stay
             identity = identity.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace")
     return identity
+
+
+def decoded(identity: bytes) -> str:
+    """Return an id as text: lone surrogates of JSON stay, other bytes that are not UTF-8 become lone surrogates."""
+    try:
+        return identity.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return identity.decode("utf-8", "surrogateescape")

@@ -19,13 +19,13 @@ from typing import ClassVar, NamedTuple
 from lsh._batch import Batch
 from lsh._words import counted
 from lsh.files._fields import csv_cells, line_cells
-from lsh.files.added import Added, Values
 from lsh.files.blocks import Stream
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, Spans, joined
 from lsh.files.records import (
     ID_COLUMN,
     TEXT_COLUMNS,
     ReadOptions,
+    Values,
     columns_note,
     escaped,
     listed,
@@ -156,27 +156,22 @@ class _Separated(Reader):
             return f"the first line looks like a header: {listed(cells)}; use --header, or --no-header if it is data"
         return ""
 
-    def with_names(self, header: bytes, names: Sequence[str]) -> bytes:
-        """Return a header line with the names of added columns."""
-        return self._ended(header, [name.encode() for name in names])
+    def with_names(self, header: bytes) -> bytes:
+        """Return a header line with the names of the added columns."""
+        return self._ended(header, [name.encode() for name in self.options.added])
 
-    def with_values(self, record: RawRecord, added: Added, values: Values | None) -> bytes:
-        """Return a record with added cells, empty ones for ``None``."""
-        return self._ended(record.raw, [b""] * len(added.names) if values is None else values)
+    def with_values(self, raw: bytes, values: Values | None) -> bytes:
+        """Return a record with the added cells, empty ones for ``None``."""
+        return self._ended(raw, [b""] * len(self.options.added) if values is None else values)
 
     def _ended(self, raw: bytes, cells: Values) -> bytes:
         """Return a record with more cells before its line end."""
         body = raw.removesuffix(b"\n").removesuffix(b"\r")
-        delimiter = self._delimiter.encode()
-        return delimiter.join([body, *map(self._written, cells)]) + raw[len(body) :]
+        return self._delimiter.encode().join([body, *map(self._written, cells)]) + raw[len(body) :]
 
     def _written(self, cell: bytes) -> bytes:
         """Return a cell as it is written."""
         return escaped(cell)
-
-    def cells(self, record: RawRecord) -> Sequence[Line]:
-        """Return the cells of a record."""
-        return self._cells(record)
 
     @abstractmethod
     def _other_delimiter(self, line: str) -> str | None: ...
@@ -187,6 +182,8 @@ class _Separated(Reader):
     def take_header(self, header: RawRecord) -> None:
         """Find the columns by their names."""
         cells = self._cells(header)
+        if problem := self.options.clash(_names(cells)):
+            raise header.error(problem)
         if self._layout is None:
             self._layout = _named_layout(header, cells, self.options)
         elif self._layout.header != cells:
@@ -306,7 +303,7 @@ def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions
     texts = tuple(place(field, "--field") for field in fields)
     id_place = None if identity is None else place(identity, "--id-field")
     source = None if options.source_field is None else place(options.source_field, "--source-field")
-    rank = None if options.rank_field is None else place(options.rank_field, "--keep-field")
+    rank = None if options.keep_field is None else place(options.keep_field, "--keep-field")
     return _Layout(texts, id_place, source, rank, len(names), len(names), header.number, cells)
 
 
@@ -334,7 +331,7 @@ def _numbered_layout(first: RawRecord, count: int, options: ReadOptions) -> _Lay
     if options.id_field is None and count > 1 and 0 not in texts:
         identity = 0
     source = None if options.source_field is None else place(options.source_field, "--source-field")
-    rank = None if options.rank_field is None else place(options.rank_field, "--keep-field")
+    rank = None if options.keep_field is None else place(options.keep_field, "--keep-field")
     places = [*texts, *(found for found in (identity, source, rank) if found is not None)]
     return _Layout(texts, identity, source, rank, max(places) + 1, 1 if count == 1 else MAX_CELLS, first.number)
 

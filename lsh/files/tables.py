@@ -19,7 +19,6 @@ import numpy as np
 
 from lsh._batch import Batch
 from lsh._texts import as_batch
-from lsh.files.added import Added
 from lsh.files.output_folder import ShardTarget
 from lsh.files.places import Array, Flags
 from lsh.files.prefetch import prefetched
@@ -29,7 +28,9 @@ from lsh.files.records import (
     InputError,
     ReadCounts,
     ReadOptions,
+    Values,
     columns_note,
+    decoded,
     listed,
     named_columns,
     place_of,
@@ -176,7 +177,7 @@ class Tables:
             ) from error
         self._inputs, self._format, self._options, self._counts = inputs, format, options, counts
         self._schema: Any = None  # of the first file, once it is open
-        self._ranking = Ranking("" if options.rank_field is None else options.rank_field)
+        self._ranking = Ranking("" if options.keep_field is None else options.keep_field)
         self._ends: list[int] | None = None  # the positions after the last row of each file, after a reading
 
     def blocks(self) -> Iterator[Block]:
@@ -247,7 +248,11 @@ class Tables:
                     file.share_read = table.share(position - first)
 
     def write_kept(
-        self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object], added: Added | None = None
+        self,
+        keep: Flags,
+        target: Target | ShardTarget,
+        report: Callable[[], object],
+        values: Iterator[Values | None] | None,
     ) -> None:
         """Write the rows that are kept, also with added columns; call `report` between parts."""
         writer: Any = None
@@ -256,29 +261,31 @@ class Tables:
                 with self._opened(file) as table, target.part(number) as part, ExitStack() as shard:
                     if writer is None or part is not target:
                         opened = whole if part is target else shard
-                        schema = self._schema if added is None else self._with_names(file.name, table, added)
+                        schema = self._schema if values is None else self._with_names(file.name)
                         writer = opened.enter_context(closing(table.writer(_Sink(part), schema)))
                     first = position
                     for size, batches in table.groups():
                         flags = keep[position : position + size]
-                        rows = batches() if added is None else _with_values(batches(), schema, flags, added)
+                        rows = batches() if values is None else _with_values(batches(), schema, flags, values)
                         _write_group(file.name, rows, schema, flags, writer)
                         position += size
                         file.share_read = table.share(position - first)
                         report()
 
-    def _with_names(self, name: str, table: _Parquet | _Arrow, added: Added) -> Any:
-        """Return the schema with added columns: the id in the type of the ids, a float, strings."""
-        import pyarrow
+    def _with_names(self, name: str) -> Any:
+        """Return the schema with the added columns: the id, a float, strings.
 
-        problem = added.problem(self._schema.names)
-        if problem:
-            raise InputError(name, problem)
-        identity = self._columns(name, table.schema).identity
-        kind = pyarrow.int64() if identity is None else _without_view(self._type(name, table.schema, identity, ""))
-        schema = self._schema
-        for column, one in zip(added.names, [kind, pyarrow.float64(), *[pyarrow.string()] * len(added.names)]):
-            schema = schema.append(pyarrow.field(column, one.value_type if _is_dictionary(one) else one))
+        The id has the type of the ids; beside references, which may have others, it is a string.
+        """
+        from pyarrow import field, float64, int64, string, types
+
+        added, schema = self._options.added, self._schema
+        identity = self._columns(name, schema).identity
+        kind = int64() if identity is None else _without_view(self._type(name, schema, identity, "--id-field"))
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        kinds = [string() if len(added) > 2 else kind, float64(), *[string()] * len(added)]
+        for column, one in zip(added, kinds):
+            schema = schema.append(field(column, one))
         return schema
 
     @contextmanager
@@ -302,7 +309,9 @@ class Tables:
             raise InputError(file.name, f"corrupt .{self._format} file ({problem}); create it anew") from error
 
     def _columns(self, name: str, schema: Any) -> _Columns:
-        """Return the columns of the text and the other fields, after a check of their types."""
+        """Return the columns of the text and the other fields, after a check of their names and types."""
+        if problem := self._options.clash(schema.names):
+            raise InputError(name, problem)
         fields, named = named_columns(schema.names, self._options, partial(InputError, name))
         texts = [_by_number(schema, field) for field in fields]
         for text in texts:
@@ -312,7 +321,7 @@ class Tables:
                 raise InputError(name, f"{problem}; name the text's column with --field")
         identity = None if named is None else _by_number(schema, named)
         source = None if self._options.source_field is None else _by_number(schema, self._options.source_field)
-        rank = None if self._options.rank_field is None else _by_number(schema, self._options.rank_field)
+        rank = None if self._options.keep_field is None else _by_number(schema, self._options.keep_field)
         for column, option in ((identity, "--id-field"), (source, "--source-field"), (rank, "--keep-field")):
             kind = None if column is None else self._type(name, schema, column, option)
             is_known = kind is None or _is_identity(kind) or (option != "--id-field" and _is_time(kind))
@@ -353,28 +362,31 @@ class Tables:
         return Batch([b" ".join(row) if row else None for row in found], missing=True)
 
 
-def _with_values(group: Iterator[Any], schema: Any, keep: Flags, added: Added) -> Iterator[Any]:
-    """Yield batches of rows with added columns, null for those without values."""
-    import pyarrow
+def _with_values(group: Iterator[Any], schema: Any, keep: Flags, values: Iterator[Values | None]) -> Iterator[Any]:
+    """Yield batches of rows with the added columns, null for rows without values, and those that are not kept."""
+    from pyarrow import RecordBatch
 
     row = 0
     for batch in group:
         kept = keep[row : row + len(batch)]
         row += len(batch)
-        values = iter(added.next(int(kept.sum())))
-        rows = [next(values) if one else None for one in kept.tolist()]
-        arrays = []
-        for number in range(len(added.names)):
-            kind = schema.field(len(batch.schema.names) + number).type
-            cells = [None if cells is None else cells[number].decode("utf-8", "surrogateescape") for cells in rows]
-            arrays.append(pyarrow.array(cells, pyarrow.string()).cast(kind))
-        yield pyarrow.RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
+        cells = [next(values) if one else None for one in kept.tolist()]
+        fields = list(schema)[len(batch.schema) :]
+        arrays = [
+            _cells([None if one is None else one[number] for one in cells], field.type)
+            for number, field in enumerate(fields)
+        ]
+        yield RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
 
 
-def _is_dictionary(kind: Any) -> bool:
-    from pyarrow import types
+def _cells(values: Sequence[bytes | None], kind: Any) -> Any:
+    """Return an array of ids or other values; bytes that a string cannot hold are written as escapes."""
+    from pyarrow import array, binary, string, types
 
-    return bool(types.is_dictionary(kind))
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return array(values, binary()).cast(kind)
+    texts = [None if one is None else decoded(one).encode("utf-8", "backslashreplace") for one in values]
+    return array(texts, binary()).cast(string()).cast(kind)
 
 
 def _write_group(name: str, group: Iterator[Any], schema: Any, keep: Flags, writer: Any) -> None:

@@ -178,7 +178,9 @@ def pieces(
     found = _pieces(texts, ids, times, missing)
     if not hasattr(type(texts), "__len__"):
         return found
-    if isinstance(ids, Iterator) or isinstance(times, Iterator):  # which are read once
+    if not all(
+        one is None or hasattr(type(one), "__getitem__") for one in (texts, ids, times)
+    ):  # may be read once only
         return iter(list(found))
     first = list(islice(found, 1))
     return _pieces(texts, ids, times, missing) if sum(1 for _ in found) else iter(first)

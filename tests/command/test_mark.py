@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from running import done, refused
 
+import lsh
+
 A = "the ferry left the harbour at nine with two hundred passengers and a brass band on board"
 B = "growers in the valley expect a poor year for pears since the frost came late in the spring"
 TEXTS = [A, B, A, A + "!", B, "a text of its own"]
@@ -118,12 +120,55 @@ def test_what_has_no_place_for_fields(tmp_path):
         assert "--mark adds fields to records" in refused(tmp_path, "dedup", name, "-o", output, "--mark")
     (tmp_path / "a.csv").write_text("text,similarity\na text,1\n")
     error = refused(tmp_path, "dedup", "a.csv", "-o", "b.csv", "--mark", "--field", "text")
-    assert "a.csv: it has a field 'similarity', which --mark adds; rename it" in error
+    assert "a.csv, line 1: it has a field 'similarity', which --mark adds; rename it" in error
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": "\\"kept_id\\""}\n{"text": "b", "kept_id": 1}\n')
     error = refused(tmp_path, "dedup", "a.jsonl", "-o", "b.jsonl", "--mark", "--field", "text")
-    assert "a.jsonl, line 3: it has a field 'kept_id'" in error
+    assert "a.jsonl: record 3: it has a field 'kept_id'" in error
     (tmp_path / "n.csv").write_bytes(
         "id,text\n\u20ac,a text of some length\n2,a text of some length\n".encode("cp1252")
     )
     assert b"2,a text of some length,\x80,1.0" in marked(tmp_path, "n.csv", "--encoding", "cp1252")
     assert not (tmp_path / "b.csv").exists()
+
+
+def test_ids_of_other_types(tmp_path):
+    """Ids that are not UTF-8, and references with other ids, are written."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"id": pyarrow.array([b"\xff1", b"b"]), "text": [A, A]}), tmp_path / "a.parquet")
+    marked(tmp_path, "a.parquet")
+    assert parquet.read_table(tmp_path / "out.a.parquet")["kept_id"].to_pylist() == [None, b"\xff1"]
+    parquet.write_table(pyarrow.table({"id": [1, 2], "text": [A, B]}), tmp_path / "a.parquet")
+    parquet.write_table(pyarrow.table({"id": ["old"], "text": [A]}), tmp_path / "old.parquet")
+    (tmp_path / "out.a.parquet").unlink()
+    marked(tmp_path, "a.parquet", "--against", "old.parquet")
+    assert parquet.read_table(tmp_path / "out.a.parquet")["kept_id"].to_pylist() == ["old", None]
+
+
+def test_ids_of_an_index(tmp_path):
+    with lsh.Index.create(tmp_path / "an.index") as index:
+        index.add(A, b"\xffid")
+    (tmp_path / "a.jsonl").write_text(json.dumps({"id": 1, "text": A}) + "\n\n")
+    found = json.loads(marked(tmp_path, "a.jsonl", "--against-index", "an.index"))
+    assert (found["kept_id"], found["side"]) == ("\udcffid", "old")
+    (tmp_path / "a.csv").write_text(f"id,text\n1,{A}\n")
+    assert b",\xffid,1.0,old\n" in marked(tmp_path, "a.csv", "--against-index", "an.index")
+    (tmp_path / "w.csv").write_bytes(f"id,text\n1,{A}\n".encode("utf-16"))
+    error = refused(
+        *(tmp_path, "dedup", "w.csv", "-o", "x.csv", "--mark", "--encoding", "utf-16", "--against-index", "an.index")
+    )
+    assert "w.csv: record 1: the id of the kept document cannot be written in utf-16" in error
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_a_column_that_exists_is_an_error_before_the_work(tmp_path, name):
+    if name.endswith("parquet"):
+        pyarrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.table({"text": [A], "kept_id": [1]}), tmp_path / name)
+    else:
+        (tmp_path / name).write_text("text,kept_id\na text,1\n")
+    error = refused(tmp_path, "dedup", name, "--dry-run", "--mark", "--field", "text")
+    assert "it has a field 'kept_id', which --mark adds; rename it" in error

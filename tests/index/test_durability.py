@@ -295,8 +295,8 @@ def killed_once(folder: Path, rng: random.Random) -> int:
     ("seed", "times"),
     [
         (0, 2),
-        pytest.param(1, 40, marks=pytest.mark.slow),
-        *(pytest.param(i, 100, marks=COMPLETE) for i in range(1, 11)),
+        pytest.param(1, 100, marks=pytest.mark.slow),
+        *(pytest.param(i, 100, marks=COMPLETE) for i in range(2, 11)),
     ],
 )
 def test_a_killed_writer(tmp_path, seed, times):

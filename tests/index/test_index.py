@@ -195,6 +195,29 @@ def test_pieces_are_not_held(folder, monkeypatch):
     assert max(alive) <= 3
 
 
+class Once:
+    """A collection with a length that can be read once, such as a generator in a progress bar."""
+
+    def __init__(self, values):
+        self.values, self.size = iter(values), len(values)
+
+    def __len__(self):
+        return self.size
+
+    def __iter__(self):
+        return self.values
+
+
+def test_collections_that_are_read_once(folder, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    monkeypatch.setattr(_arguments, "PIECE", 2)
+    texts = [text(i) for i in range(5)]
+    with lsh.Index.create(folder, HASHER) as index:
+        index.add_docs(pyarrow.chunked_array([[one] for one in texts]), Once(range(5)))
+        index.add_docs(Once(texts), range(5, 10))
+        assert len(index) == 10
+
+
 @pytest.mark.parametrize("kind", ["chunks", "values"])
 def test_nothing_is_added_of_several_pieces(folder, kind, monkeypatch):
     """A collection with a length is checked as a whole before the first document is added."""

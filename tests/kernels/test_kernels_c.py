@@ -118,7 +118,7 @@ def test_every_level_under_sanitizers(tmp_path, rounds):
 
 
 @pytest.mark.parametrize(
-    "rounds", [pytest.param("400", marks=under_gcc), pytest.param("5000", marks=[*under_gcc, pytest.mark.full])]
+    "rounds", [pytest.param("1000", marks=under_gcc), pytest.param("5000", marks=[*under_gcc, pytest.mark.full])]
 )
 def test_segments_with_right_and_wrong_content(tmp_path, rounds):
     assert checked(tmp_path, rounds, "1", sources=[HERE / "segments.c"]) == f"{rounds} rounds: as expected\n"

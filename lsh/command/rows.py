@@ -1,0 +1,125 @@
+"""The rows that ``lsh dedup`` writes about removed documents and clusters, with ids in place of positions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import lsh
+from lsh import files
+from lsh.command.inputs import Ids, TextStream
+from lsh.typing import DocId
+
+if TYPE_CHECKING:  # most runs do not need it
+    from lsh.index import Index
+
+Removed = np.ndarray[Any, Any]
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+MAX_ROWS = 1 << 12  # that are written at once
+NONE = np.empty(0, np.int64)
+
+
+class Stored:
+    """The documents of an index that a result names, with the methods of `TextStream` that outputs use."""
+
+    num_bytes, num_files = 0, 1
+
+    def __init__(self, index: Index, ids: Sequence[DocId]) -> None:
+        self._index, self._ids = index, ids
+
+    def ids(self, positions: Positions) -> Stored:
+        """Return the ids: this object has them all."""
+        return self
+
+    def of(self, positions: Positions) -> list[bytes]:
+        """Return the ids at some positions."""
+        return [self._shown(position) for position in positions.tolist()]
+
+    def _shown(self, position: int) -> bytes:
+        identity = self._ids[position]
+        return identity if isinstance(identity, bytes) else str(identity).encode("utf-8", "surrogatepass")
+
+    def files_of(self, positions: Positions) -> list[bytes]:
+        """Return the name of the index for each position."""
+        return [os.fsencode(self._index.path)] * len(positions)
+
+    def at(self, positions: Iterable[int], report: Callable[[], object]) -> Iterator[tuple[int, files.Record]]:
+        """Yield some positions and the documents there; `report` is called between them."""
+        for position in sorted(set(positions)):
+            report()
+            yield position, files.Record(self._shown(position), self._index.text_of(self._ids[position]), b"")
+
+
+def removed_rows(
+    result: lsh.Deduplication, texts: TextStream, against: TextStream | Stored
+) -> Iterator[Iterable[bytes]]:
+    """Yield removed id, kept id and similarity; with reference documents, also where the kept one is, new or old.
+
+    With several files the row ends with both files, as ids may repeat, and tells identical texts from similar ones.
+    """
+    for rows, ids, cells in _kept_cells(result, texts, against, result.removed["document"]):
+        if max(texts.num_files, against.num_files) > 1:
+            cells += [texts.files_of(rows["document"]), _of_kept(rows, texts.files_of, against.files_of)]
+            cells.append([b"identical" if same else b"similar" for same in rows["identical"].tolist()])
+        yield from zip(ids.of(rows["document"]), *cells)
+
+
+def added_values(
+    result: lsh.Deduplication, texts: TextStream, against: TextStream | Stored
+) -> Iterator[files.Values | None]:
+    """Yield kept id, similarity and, with reference documents, side for every document, ``None`` for a kept one."""
+    position = 0
+    for rows, _, cells in _kept_cells(result, texts, against):
+        for document, row in zip(rows["document"].tolist(), zip(*cells)):
+            yield from repeat(None, document - position)
+            yield row
+            position = document + 1
+    yield from repeat(None, len(result) - position)
+
+
+def _kept_cells(
+    result: lsh.Deduplication, texts: TextStream, against: TextStream | Stored, others: Positions = NONE
+) -> Iterator[tuple[Removed, Ids, list[list[bytes]]]]:
+    """Yield some removals, and for them the kept ids, the similarities and, with reference documents, the sides.
+
+    With them come the ids of the kept documents of INPUT and of `others`, which are read together.
+    """
+    table = result.removed
+    new = is_new(table)
+    ids, old = texts.ids(np.concatenate([others, table["kept"][new]])), against.ids(table["kept"][~new])
+    for first in range(0, len(table), MAX_ROWS):
+        rows = table[first : first + MAX_ROWS]
+        cells = [_of_kept(rows, ids.of, old.of), [repr(one).encode() for one in rows["similarity"].tolist()]]
+        cells += [[side.encode() for side in rows["side"].tolist()]] if "side" in (table.dtype.names or ()) else []
+        yield rows, ids, cells
+
+
+def _of_kept(
+    rows: Removed, of_new: Callable[[Removed], list[bytes]], of_old: Callable[[Removed], list[bytes]]
+) -> list[bytes]:
+    """Return something of the kept document of each row, new or old."""
+    found = np.empty(len(rows), np.object_)
+    new = is_new(rows)
+    found[new], found[~new] = of_new(rows["kept"][new]), of_old(rows["kept"][~new])
+    return list(found)
+
+
+def is_new(removed: Removed) -> Flags:
+    """Return for each removed document whether the kept one is in INPUT, not in --against."""
+    return removed["side"] == "new" if "side" in (removed.dtype.names or ()) else np.ones(len(removed), np.bool_)
+
+
+def cluster_rows(
+    result: lsh.Deduplication, texts: TextStream, against: TextStream | Stored
+) -> Iterator[Iterable[bytes]]:
+    """Yield the number of the cluster and the id of each document that is in one."""
+    clusters = result.clusters()
+    ids = texts.ids(np.concatenate([np.empty(0, np.int64), *clusters]))
+    for number, members in enumerate(clusters, 1):
+        yield from ((b"%d" % number, identity) for identity in ids.of(members))

@@ -33,7 +33,7 @@ SKIP_REMEDY = "use --missing empty or --on-bad-line skip"  # where others have i
 # Objects and lists within each other. Python's own limit depends on the depth of its calls; with this one, each reading
 # of a file accepts the same lines.
 MAX_DEPTH = 500
-_WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|([\[{])|([\]}])', re.DOTALL)  # or a string, whose brackets do not count
 
 _ARRAY, _ARRAY_OF_OBJECTS = re.compile(r"\s*\["), re.compile(r"\s*\[\s*(\{|$)")  # at the start of a file
@@ -67,8 +67,8 @@ class JsonLines(Reader):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is known which field holds the text."""
-        return self._fields is not None
+        """Whether it is known which field holds the text, and that the first record has no field that is added."""
+        return self._fields is not None and bool(self._names or not self.options.added)
 
     def note(self) -> str:
         """Return which fields hold the text and the id; it changes when a later block is the first with ids."""
@@ -95,6 +95,8 @@ class JsonLines(Reader):
     def one(self, record: RawRecord) -> Fields:
         """Read a line."""
         found, options = _object(record), self.options
+        if problem := options.clash(found):
+            raise record.error(problem)
         self._names = self._names or list(found)
         if self._fields is None:
             default = default_column(found, self._id_name)
@@ -113,7 +115,7 @@ class JsonLines(Reader):
         if options.source_field is not None:
             source = _name(record, found, options.source_field, "--source-field") or ""
         if options.keep_field is not None:
-            rank = self.rank(record, _name(record, found, options.keep_field, "--keep-field"))
+            rank = self.rank(record, _name(record, found, options.keep_field, "--keep-field, or --on-bad-line skip"))
         return Fields(identity, text, source, rank)
 
     def _text(self, record: RawRecord, found: JsonObject, fields: Sequence[str]) -> str | None:
@@ -160,14 +162,14 @@ class JsonLines(Reader):
         fields = FieldColumns(len(block), spans, joined(columns), identities, sources)
         return self.ranked(fields, by_name.get(options.keep_field))
 
-    def with_values(self, raw: bytes, values: Values | None) -> bytes:
-        """Return a line with added fields before the closing brace; all other bytes stay.
+    def added_values(self, raw: bytes, values: Values | None) -> tuple[bytes, int]:
+        """Return the added fields, which are before the closing brace, and the number of bytes from that on.
 
         An added id is a number if it reads as one and the id of the record is a number, such as that of the record.
         """
         names, body = self.options.added, raw.rstrip(b" \t\r\n")
         fields: JsonObject = {}
-        if values is not None or any(b'"%b"' % name.encode() in raw for name in names):
+        if values is not None or b"\\u" in raw or any(b'"%b"' % name.encode() in raw for name in names):
             fields = _DECODER.decode(body.decode())
         if problem := self.options.clash(fields):
             raise ValueError(problem)
@@ -175,11 +177,11 @@ class JsonLines(Reader):
         if values is not None:
             own = None if self._id_name is None else _value(fields, self._id_name)[1]
             identity, similarity, *others = map(decoded, values)
-            is_number = (own is None or isinstance(own, _Number)) and _WHOLE.fullmatch(identity)
+            is_number = (own is None or isinstance(own, _Number)) and _NUMBER.fullmatch(identity)
             written = [identity if is_number else json.dumps(identity), similarity, *map(json.dumps, others)]
         more = ", ".join(f'"{name}": {value}' for name, value in zip(names, written))
-        comma = b"" if body[:-1].rstrip().endswith(b"{") else b", "
-        return body[:-1] + comma + more.encode() + body[-1:] + raw[len(body) :]
+        comma = "" if body[:-1].rstrip().endswith(b"{") else ", "
+        return (comma + more).encode(), len(raw) - len(body) + 1
 
     def problem_at_end(self) -> InputError | None:
         """Return the error if no record has the field that is named: some texts may be missing, but not all."""

@@ -152,12 +152,15 @@ class Reader(ABC):
     def many(self, block: bytes) -> FieldColumns | None:
         """Read the records of a block of UTF-8; ``None`` if any of them is not plain."""
 
-    def with_names(self, header: bytes) -> bytes:
-        """Return a header line in UTF-8 with the names of the added fields; the format has columns."""
+    def added_names(self, header: bytes) -> tuple[bytes, int]:
+        """Return what names the added fields in a header line in UTF-8, and how many bytes are after it.
+
+        The format has columns.
+        """
         raise NotImplementedError
 
-    def with_values(self, raw: bytes, values: Values | None) -> bytes:
-        """Return a record in UTF-8 with the values of the added fields at its end, null ones for ``None``.
+    def added_values(self, raw: bytes, values: Values | None) -> tuple[bytes, int]:
+        """Return the added fields of a record in UTF-8, null ones for ``None``, and how many bytes are after them.
 
         Raises
         ------
@@ -272,6 +275,7 @@ class _Pass:
         self._heads: list[_Head] = []  # of each file
         # Of the files whose last record is a document without an end of line: the end of the line before.
         self._incomplete: dict[int, bytes] = {}
+        self._line_end = b""  # of the last record of the file that has one, or of its header
 
     @property
     def newline(self) -> bytes:
@@ -285,6 +289,9 @@ class _Pass:
                 self._places.begin_file()
             with self._opened(file, number == 0) as (mark, header, lines):
                 self._heads.append(_Head(mark, header))
+                self._line_end = self.newline
+                if header:
+                    self._note_end(header, 0, len(header))
                 for block in self._blocks_of(file, lines):
                     self._counts.note(self._reader.note())
                     yield block
@@ -360,7 +367,7 @@ class _Pass:
                     part.write(head.mark)
                     last, has_header, end = part, False, b""
                 if head.header and not has_header:
-                    header = head.header if values is None else self._added(file, head.header, self._reader.with_names)
+                    header = head.header if values is None else self._added(head.header, self._reader.added_names)
                     part.write(end + header)
                     has_header, end = True, b"" if head.header.endswith(self.newline) else self.newline
                 if keep[first:stop].any():
@@ -391,21 +398,23 @@ class _Pass:
             lines = []
             for raw, place, cells in zip(_raws(records, data), records.numbers.tolist(), values):
                 try:
-                    lines.append(self._added(file, raw, partial(self._reader.with_values, values=cells)))
+                    lines.append(self._added(raw, partial(self._reader.added_values, values=cells)))
                 except ValueError as error:
                     raise InputError(file.name, f"record {place:,}: {error}") from None
             part.write(b"".join(lines))
             report()
 
-    def _added(self, file: Input, raw: bytes, add: Callable[[bytes], bytes]) -> bytes:
-        """Return a line to which a function adds fields, as UTF-8."""
-        if self._encoding == "utf-8":
-            return add(raw)
-        found = add(raw.decode(self._encoding).encode())
-        try:
-            return found.decode().encode(self._encoding)
-        except UnicodeError:
-            raise ValueError(f"the id of the kept document cannot be written in {self._encoding}") from None
+    def _added(self, raw: bytes, add: Callable[[bytes], tuple[bytes, int]]) -> bytes:
+        """Return a line with what a function adds to it; all other bytes stay."""
+        line = raw if self._encoding == "utf-8" else raw.decode(self._encoding).encode()
+        more, size = add(line)
+        end = line[len(line) - size :]
+        if line is not raw:
+            try:
+                more, end = (one.decode().encode(self._encoding) for one in (more, end))
+            except UnicodeError:
+                raise ValueError(f"the id of the kept document cannot be written in {self._encoding}") from None
+        return raw[: len(raw) - len(end)] + more + end
 
     def _kept_parts(self, number: int, keep: Flags, size: int) -> Iterator[tuple[Array, Array]]:
         """Yield where the bytes of kept records of a file begin and end, in parts of about `size` bytes."""
@@ -513,16 +522,22 @@ class _Pass:
         if self._places is not None and count:
             begins = columns.spans[:, 0] + offset
             self._places.add(begins, begins + columns.spans[:, 1])
-            self._note_end(block, int(columns.spans[-1].sum()))
+            begin, size = columns.spans[-1].tolist()
+            self._note_end(block, begin, begin + size)
         return self._block(columns, range(first, first + count), os.fsencode(file.name))
 
-    def _note_end(self, block: bytes, end: int) -> None:
-        """Note whether the record that ends there in a block, the last of the file so far, has its end of line."""
-        if not block.endswith(self.newline, 0, end):
-            carriage, at = "\r".encode(self._encoding), block.rfind(self.newline, 0, end)
-            before = block[:at] if at >= 0 else self._heads[-1].header.removesuffix(self.newline)
-            is_crlf = before.endswith(carriage)
-            self._incomplete[len(self._heads) - 1] = (carriage if is_crlf else b"") + self.newline
+    def _note_end(self, block: bytes, begin: int, end: int) -> None:
+        """Note the end of line of a record, the last of the file so far, in a block that begins with a record.
+
+        If it has none, that of the record or header before it is noted as what the file lacks.
+        """
+        size = len(self.newline)
+        is_whole = block.endswith(self.newline, 0, end)
+        if stop := end if is_whole else begin:
+            carriage = "\r".encode(self._encoding)
+            self._line_end = (carriage if block.endswith(carriage, 0, stop - size) else b"") + self.newline
+        if not is_whole:
+            self._incomplete[len(self._heads) - 1] = self._line_end
 
     def _block(self, columns: FieldColumns, numbers: Sequence[int], name: bytes) -> Block:
         """Return documents; without ids the numbers are the ids, without sources the file is the source."""
@@ -559,7 +574,7 @@ class _Pass:
             self._counts.missing += fields.text is None
             if self._places is not None:
                 self._places.add_one(begin, lines.offset)
-                self._note_end(record.raw, len(record.raw))
+                self._note_end(record.raw, 0, len(record.raw))
             yield _document(fields, self._number, name)
 
 

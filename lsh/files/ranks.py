@@ -1,7 +1,8 @@
 """The values of a column by which documents are ranked: numbers, or dates as ISO 8601 writes them.
 
-A date becomes microseconds since 1970; one without a zone is UTC. All values of a column are of one kind, which the
-first one shows.
+A date becomes microseconds since 1970, without what it has beyond them; one without a zone is UTC. Whole numbers of 64
+bits are exact, unless one of the column is larger or has a fraction: then all are floats. All values of a column are of
+one kind, which the first one shows.
 """
 
 from __future__ import annotations
@@ -57,15 +58,15 @@ class Ranking:
             If there is none, or it is neither a number nor a date, or of another kind than the first.
         """
         text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else value or "").strip()
+        got = repr(text[:MAX_SHOWN]) if text else "no value"
         kind = "number" if _NUMBER.fullmatch(text) else "date"
         found = _number(text) if kind == "number" else _microseconds(text)
         if found is None:
             example = "a number or a date such as 2024-02-29 or 2024-02-29T12:30:00Z"
-            raise ValueError(f"{self._name!r} must be {example}, got {repr(text[:MAX_SHOWN]) if text else 'no value'}")
+            raise ValueError(f"--keep-field {self._name}: expected {example}, got {got}")
         if self._kind and kind != self._kind:
-            raise ValueError(
-                f"{self._name!r} must be a {self._kind}, as in the first document, got {text[:MAX_SHOWN]!r}"
-            )
+            expected = f"a {self._kind}, as in the first document"
+            raise ValueError(f"--keep-field {self._name}: expected {expected}, got {got}")
         self._kind = kind
         return found
 
@@ -94,7 +95,7 @@ def _number(text: str) -> Rank | None:
     """Read a number; a whole one beyond 64 bits becomes a float, and one beyond floats is none."""
     with suppress(ValueError):
         whole = int(text)
-        if -MAX_WHOLE <= whole <= MAX_WHOLE:
+        if -MAX_WHOLE - 1 <= whole <= MAX_WHOLE:
             return whole
     found = float(text)
     return found if math.isfinite(found) else None

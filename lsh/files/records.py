@@ -388,9 +388,14 @@ def escaped(identity: bytes) -> bytes:
     """
     for raw, escaped in ((b"\t", rb"\t"), (b"\n", rb"\n"), (b"\r", rb"\r")):
         identity = identity.replace(raw, escaped)
+    return without_surrogates(identity)
+
+
+def without_surrogates(identity: bytes) -> bytes:
+    """Return an id with lone surrogates as JSON writes them; other bytes that are not UTF-8 stay."""
     if b"\xed" in identity:
-        with suppress(UnicodeDecodeError):  # other bytes that are not UTF-8 stay
-            identity = identity.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace")
+        with suppress(UnicodeDecodeError):
+            return identity.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace")
     return identity
 
 

@@ -27,6 +27,7 @@ from lsh.files.records import (
     ReadOptions,
     Values,
     columns_note,
+    decoded,
     escaped,
     listed,
     named_columns,
@@ -34,6 +35,7 @@ from lsh.files.records import (
     place_of,
     undecodable,
     utf8,
+    without_surrogates,
 )
 
 MAX_CELL_LENGTH = 1 << 30  # characters of a cell of CSV: a limit if a quote is never closed
@@ -156,22 +158,28 @@ class _Separated(Reader):
             return f"the first line looks like a header: {listed(cells)}; use --header, or --no-header if it is data"
         return ""
 
-    def with_names(self, header: bytes) -> bytes:
-        """Return a header line with the names of the added columns."""
+    def added_names(self, header: bytes) -> tuple[bytes, int]:
+        """Return the cells of the names of the added columns, and the size of the line end after them."""
         return self._ended(header, [name.encode() for name in self.options.added])
 
-    def with_values(self, raw: bytes, values: Values | None) -> bytes:
-        """Return a record with the added cells, empty ones for ``None``."""
+    def added_values(self, raw: bytes, values: Values | None) -> tuple[bytes, int]:
+        """Return the added cells, empty ones for ``None``, and the size of the line end after them."""
         return self._ended(raw, [b""] * len(self.options.added) if values is None else values)
 
-    def _ended(self, raw: bytes, cells: Values) -> bytes:
-        """Return a record with more cells before its line end."""
-        body = raw.removesuffix(b"\n").removesuffix(b"\r")
-        return self._delimiter.encode().join([body, *map(self._written, cells)]) + raw[len(body) :]
+    def _ended(self, raw: bytes, cells: Values) -> tuple[bytes, int]:
+        """Return more cells of a record, and the size of its line end."""
+        end = len(raw) - len(raw.removesuffix(b"\n").removesuffix(b"\r"))
+        return self._delimiter.encode().join([b"", *map(self._written, cells)]), end
 
     def _written(self, cell: bytes) -> bytes:
         """Return a cell as it is written."""
-        return escaped(cell)
+        found = escaped(cell)
+        if self._delimiter.encode() in found:
+            raise ValueError(
+                f"the id of the kept document, {decoded(cell)!r}, has the delimiter {self._delimiter!r} in it, which "
+                "such a file cannot hold; use --removed in place of --mark"
+            )
+        return found
 
     @abstractmethod
     def _other_delimiter(self, line: str) -> str | None: ...
@@ -247,6 +255,7 @@ class Csv(_Separated):
         return record.cells
 
     def _written(self, cell: bytes) -> bytes:
+        cell = without_surrogates(cell)
         is_plain = not any(one in cell for one in (self._delimiter.encode(), b'"', b"\r", b"\n"))
         return cell if is_plain else b'"%b"' % cell.replace(b'"', b'""')
 

@@ -283,6 +283,8 @@ class Tables:
         identity = self._columns(name, schema).identity
         kind = int64() if identity is None else _without_view(self._type(name, schema, identity, "--id-field"))
         kind = kind.value_type if types.is_dictionary(kind) else kind
+        if types.is_null(kind) or (types.is_integer(kind) and kind.bit_width < 64):  # row numbers are ids, too
+            kind = int64()
         kinds = [string() if len(added) > 2 else kind, float64(), *[string()] * len(added)]
         for column, one in zip(added, kinds):
             schema = schema.append(field(column, one))
@@ -325,6 +327,7 @@ class Tables:
         for column, option in ((identity, "--id-field"), (source, "--source-field"), (rank, "--keep-field")):
             kind = None if column is None else self._type(name, schema, column, option)
             is_known = kind is None or _is_identity(kind) or (option != "--id-field" and _is_time(kind))
+            is_known |= option == "--keep-field" and kind is not None and _is_rank(kind)
             if not is_known:
                 or_dates = ", numbers or dates" if option == "--keep-field" else " or numbers"
                 problem = f"column {column!r} must hold strings{or_dates}, got {kind}"
@@ -514,10 +517,10 @@ def _sources(batch: Any, name: str | None, file: bytes) -> list[bytes]:
 
 def _ranks(name: str, batch: Any, column: str, row: int, ranking: Ranking) -> Ranks:
     """Return the values by which rows are ranked; `row` is the number of rows of the file before them."""
-    from pyarrow import compute, int64, timestamp, types
+    from pyarrow import ArrowInvalid, compute, int64, timestamp, types
 
     values = _column(batch, column)
-    problem = f"{column!r} must be a number or a date"
+    problem = f"--keep-field {column}: expected a number or a date"
     if _is_text(values.type):
         found: list[Rank] = []
         for value in values.to_pylist():
@@ -531,7 +534,11 @@ def _ranks(name: str, batch: Any, column: str, row: int, ranking: Ranking) -> Ra
         raise InputError(name, f"row {row + place + 1}: {problem}, got no value")
     if _is_time(values.type):
         zone = values.type.tz if types.is_timestamp(values.type) else None
-        return np.asarray(values.cast(timestamp("us", zone), safe=False).cast(int64()))
+        is_finer = types.is_timestamp(values.type) and values.type.unit == "ns"
+        try:
+            return np.asarray(values.cast(timestamp("us", zone), safe=not is_finer).cast(int64()))
+        except ArrowInvalid:
+            raise InputError(name, f"{problem} within 290,000 years of 1970 in all rows, got one beyond") from None
     ranks = np.asarray(values if types.is_integer(values.type) else compute.cast(values, "float64", safe=False))
     if ranks.dtype == np.uint64:
         return ranks.astype(np.float64 if (ranks > MAX_WHOLE).any() else np.int64)
@@ -563,6 +570,13 @@ def _is_identity(kind: Any) -> bool:
     from pyarrow import types
 
     return _is_text(kind) or types.is_integer(kind) or types.is_floating(kind)
+
+
+def _is_rank(kind: Any) -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return _is_identity(kind) or _is_time(kind) or types.is_decimal(kind)
 
 
 def _is_time(kind: Any) -> bool:

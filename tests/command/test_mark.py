@@ -131,6 +131,29 @@ def test_what_has_no_place_for_fields(tmp_path):
     assert not (tmp_path / "b.csv").exists()
 
 
+def test_bytes_that_another_encoding_writes_otherwise(tmp_path):
+    """Bytes of one character in two ways, as in cp932, stay as they are."""
+    text = A.encode() + b"\x87\x90\xfa\x54"
+    (tmp_path / "a.csv").write_bytes(b"id,text\r\n1,%b\r\n2,%b" % (text, text))
+    expected = b"id,text,kept_id,similarity\r\n1,%b,,\r\n2,%b,1,1.0" % (text, text)
+    assert marked(tmp_path, "a.csv", "--encoding", "cp932") == expected
+
+
+def test_ids_that_the_format_cannot_hold(tmp_path):
+    (tmp_path / "old.jsonl").write_text(json.dumps({"id": "a;\ud800", "text": A}) + "\n")
+    (tmp_path / "a.tsv").write_text(f"1;{A}\n")
+    options = ("--against", "old.jsonl", "--delimiter", ";")
+    error = refused(tmp_path, "dedup", "a.tsv", "-o", "b.tsv", "--mark", *options)
+    assert "the kept document, 'a;\\ud800', has the delimiter ';' in it" in error
+    (tmp_path / "a.csv").write_text(f"id;text\n1;{A}\n")
+    assert rb';"a;\ud800";1.0;old' in marked(tmp_path, "a.csv", *options)
+
+
+def test_numbers_that_are_ids(tmp_path):
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"id": {one}, "text": "{A}"}}\n' for one in ("1.5", "2e3")))
+    assert json.loads(marked(tmp_path, "a.jsonl").splitlines()[1])["kept_id"] == 1.5
+
+
 def test_ids_of_other_types(tmp_path):
     """Ids that are not UTF-8, and references with other ids, are written."""
     pyarrow = pytest.importorskip("pyarrow")
@@ -139,6 +162,12 @@ def test_ids_of_other_types(tmp_path):
     parquet.write_table(pyarrow.table({"id": pyarrow.array([b"\xff1", b"b"]), "text": [A, A]}), tmp_path / "a.parquet")
     marked(tmp_path, "a.parquet")
     assert parquet.read_table(tmp_path / "out.a.parquet")["kept_id"].to_pylist() == [None, b"\xff1"]
+    for kind in (pyarrow.int8(), pyarrow.null()):  # the ids are the numbers of the rows
+        ids = pyarrow.array([None] * 200, kind)
+        parquet.write_table(pyarrow.table({"id": ids, "text": [B] * 199 + [A]}), tmp_path / "n.parquet")
+        parquet.write_table(pyarrow.table({"id": ids[:1], "text": [A]}), tmp_path / "n2.parquet")
+        done(tmp_path, "dedup", "n.parquet", "n2.parquet", "-o", "out.n.parquet", "--mark", "-q")
+        assert parquet.read_table(tmp_path / "out.n.parquet")["kept_id"].to_pylist()[-2:] == [None, 200]
     parquet.write_table(pyarrow.table({"id": [1, 2], "text": [A, B]}), tmp_path / "a.parquet")
     parquet.write_table(pyarrow.table({"id": ["old"], "text": [A]}), tmp_path / "old.parquet")
     (tmp_path / "out.a.parquet").unlink()
@@ -161,7 +190,7 @@ def test_ids_of_an_index(tmp_path):
     assert "w.csv: record 1: the id of the kept document cannot be written in utf-16" in error
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.jsonl"])
 def test_a_column_that_exists_is_an_error_before_the_work(tmp_path, name):
     if name.endswith("parquet"):
         pyarrow = pytest.importorskip("pyarrow")
@@ -169,6 +198,8 @@ def test_a_column_that_exists_is_an_error_before_the_work(tmp_path, name):
 
         parquet.write_table(pyarrow.table({"text": [A], "kept_id": [1]}), tmp_path / name)
     else:
-        (tmp_path / name).write_text("text,kept_id\na text,1\n")
+        is_json = name.endswith("jsonl")
+        data = '{"text": "a text", "kept\\u005fid": 1}\n' if is_json else "text,kept_id\na text,1\n"
+        (tmp_path / name).write_text(data)
     error = refused(tmp_path, "dedup", name, "--dry-run", "--mark", "--field", "text")
     assert "it has a field 'kept_id', which --mark adds; rename it" in error

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from reading import BOM, file_of, kept, read, refusal, texts
+from running import done
 
 from lsh import files
 from lsh.files import marks
@@ -92,6 +93,19 @@ def test_bad_csv(tmp_path, data, line):
 
 def test_carriage_returns_do_not_end_records(tmp_path):
     assert "carriage return" in refusal(file_of(tmp_path, "in.csv", b"id,text\ra,one\r"))
+
+
+@pytest.mark.parametrize("text", ["plain", "read alone: \\u0061"])
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_the_end_of_line_that_a_file_lacks(tmp_path, form, text):
+    """It is that of the line before."""
+    rows = [f'{{"id": {i}, "text": "{text} {i}"}}' if form == "jsonl" else f'{i},"{text}\nand {i}"' for i in range(4)]
+    first, second = (["id,text", *some] if form == "csv" else some for some in (rows[:2], rows[2:]))
+    (tmp_path / f"a.{form}").write_bytes("\r\n".join(first).encode())
+    (tmp_path / f"b.{form}").write_bytes("\r\n".join(second).encode())
+    done(tmp_path, "dedup", f"a.{form}", f"b.{form}", "-o", "out", "--format", form, "--threshold", "1", "-q")
+    expected = "\r\n".join([*(["id,text"] if form == "csv" else []), *rows])
+    assert (tmp_path / "out").read_bytes().decode() == expected
 
 
 # Lines: only a newline ends them, and bytes that are not UTF-8 stay as they are.

@@ -115,7 +115,9 @@ class JsonLines(Reader):
         if options.source_field is not None:
             source = _name(record, found, options.source_field, "--source-field") or ""
         if options.keep_field is not None:
-            rank = self.rank(record, _name(record, found, options.keep_field, "--keep-field, or --on-bad-line skip"))
+            rank = self.rank(
+                record, _name(record, found, options.keep_field, "--keep-field, or use --on-bad-line skip")
+            )
         return Fields(identity, text, source, rank)
 
     def _text(self, record: RawRecord, found: JsonObject, fields: Sequence[str]) -> str | None:

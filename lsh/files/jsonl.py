@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lsh._batch import Batch
 from lsh.files._fields import json_fields
@@ -33,6 +33,7 @@ SKIP_REMEDY = "use --missing empty or --on-bad-line skip"  # where others have i
 # Objects and lists within each other. Python's own limit depends on the depth of its calls; with this one, each reading
 # of a file accepts the same lines.
 MAX_DEPTH = 500
+_FIRST_FIELD = re.compile(rb'\s*\{\s*("[^"\\.]*")\s*:\s*(["0-9-])')  # its name, and the first byte of its value
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|([\[{])|([\]}])', re.DOTALL)  # or a string, whose brackets do not count
 
@@ -64,6 +65,9 @@ class JsonLines(Reader):
         self._absent: InputError | None = None  # the error if none has
         self._names: list[str] = []  # of the fields of the first record
         self._has_ids = False  # whether any record has the field of the id
+        names = "|".join(map(re.escape, options.added))
+        self._clashing = re.compile(rf'"(?:{names})"|\\u[^"]*"\s*:'.encode())  # what may be the key of an added field
+        self._nulls = self._fields_of(["null"] * len(options.added))
 
     @property
     def is_ready(self) -> bool:
@@ -169,21 +173,30 @@ class JsonLines(Reader):
 
         An added id is a number if it reads as one and the id of the record is a number, such as that of the record.
         """
-        names, body = self.options.added, raw.rstrip(b" \t\r\n")
-        fields: JsonObject = {}
-        if values is not None or b"\\u" in raw or any(b'"%b"' % name.encode() in raw for name in names):
-            fields = _DECODER.decode(body.decode())
-        if problem := self.options.clash(fields):
-            raise ValueError(problem)
-        written = ["null"] * len(names)
-        if values is not None:
+        end = len(raw) - len(raw.rstrip(b" \t\r\n")) + 1
+        is_number = None if values is None or self._id_name is None else self._first_id(raw)
+        if (values is not None and is_number is None) or self._clashing.search(raw):
+            fields = _DECODER.decode(raw.decode())
+            if problem := self.options.clash(fields):
+                raise ValueError(problem)
             own = None if self._id_name is None else _value(fields, self._id_name)[1]
-            identity, similarity, *others = map(decoded, values)
-            is_number = (own is None or isinstance(own, _Number)) and _NUMBER.fullmatch(identity)
-            written = [identity if is_number else json.dumps(identity), similarity, *map(json.dumps, others)]
-        more = ", ".join(f'"{name}": {value}' for name, value in zip(names, written))
-        comma = "" if body[:-1].rstrip().endswith(b"{") else ", "
-        return (comma + more).encode(), len(raw) - len(body) + 1
+            is_number = own is None or isinstance(own, _Number)
+        comma = b"" if raw[:-end].rstrip().endswith(b"{") else b", "
+        if values is None:
+            return comma + self._nulls, end
+        identity, similarity, *others = map(decoded, values)
+        shown = identity if is_number and _NUMBER.fullmatch(identity) else json.dumps(identity)
+        return comma + self._fields_of((shown, similarity, *map(json.dumps, others))), end
+
+    def _fields_of(self, values: Iterable[str]) -> bytes:
+        """Return added fields, given their values in JSON."""
+        return ", ".join(f'"{name}": {value}' for name, value in zip(self.options.added, values)).encode()
+
+    def _first_id(self, raw: bytes) -> bool | None:
+        """Tell whether the id of a line is a number, ``None`` if it is not plainly the first field."""
+        name = b'"%b"' % str(self._id_name).encode("utf-8", "surrogatepass")
+        match = _FIRST_FIELD.match(raw)
+        return match[2] != b'"' if match is not None and match[1] == name and raw.count(name) == 1 else None
 
     def problem_at_end(self) -> InputError | None:
         """Return the error if no record has the field that is named: some texts may be missing, but not all."""

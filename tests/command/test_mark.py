@@ -149,6 +149,29 @@ def test_ids_that_the_format_cannot_hold(tmp_path):
     assert rb';"a;\ud800";1.0;old' in marked(tmp_path, "a.csv", *options)
 
 
+@pytest.mark.parametrize(
+    ("fields", "is_number"),
+    [
+        ('"id": 8, "text": "%s"', True),
+        ('"id": "8", "text": "%s"', False),
+        ('"text": "%s", "id": -8', True),
+        ('"text": "%s", "id": "8"', False),
+        ('"id": {"id": 8}, "text": "%s"', None),
+        ('"meta": {"id": "8"}, "text": "%s"', True),
+        ('"id": 8, "text": "%s", "id": "9"', False),
+        ('"\\u0069d": "8", "text": "%s"', False),
+        ('"id": null, "text": "%s"', True),
+    ],
+)
+def test_the_type_of_an_id_is_that_of_the_record(tmp_path, fields, is_number):
+    (tmp_path / "a.jsonl").write_text(f'{{"id": 7, "text": "{A}"}}\n {{ {fields % A} }} \n')
+    if is_number is None:
+        assert "field 'id' must be a string or a number" in refused(tmp_path, "dedup", "a.jsonl", "-o", "b", "--mark")
+    else:
+        found = json.loads(marked(tmp_path, "a.jsonl").splitlines()[1])
+        assert found["kept_id"] == (7 if is_number else "7")
+
+
 def test_numbers_that_are_ids(tmp_path):
     (tmp_path / "a.jsonl").write_text("".join(f'{{"id": {one}, "text": "{A}"}}\n' for one in ("1.5", "2e3")))
     assert json.loads(marked(tmp_path, "a.jsonl").splitlines()[1])["kept_id"] == 1.5

@@ -324,16 +324,21 @@ def first_repeated(keys: Column, ids_at: Callable[[Array], list[bytes]]) -> tupl
     wanted = np.sort(np.concatenate(repeated))
     if not len(wanted):
         return None
-    places = [np.flatnonzero(np.isin(part, wanted)) + first for first, part in keys.parts()]
-    positions = np.concatenate(places)
-    found = keys.take(positions)
-    order = np.argsort(found, kind="stable")
-    same = np.flatnonzero(found[order[1:]] == found[order[:-1]])
-    pairs = np.stack([positions[order[same]], positions[order[same + 1]]], 1)
-    for pair in pairs[np.argsort(pairs[:, 1])]:
-        first, second = ids_at(pair)
-        if first == second:
-            return int(pair[0]), int(pair[1])
+    last = np.full(len(wanted), -1)  # the position where each key was last
+    for begin, part in keys.parts():
+        numbers = np.searchsorted(wanted[:-1], part)
+        places = np.flatnonzero(wanted[numbers] == part)
+        places = places[np.argsort(numbers[places], kind="stable")]
+        numbers, positions = numbers[places], places + begin
+        is_first = np.diff(numbers, prepend=-1) != 0
+        before = np.where(is_first, last[numbers], np.roll(positions, 1))
+        pairs = np.stack([before, positions], 1)[before >= 0]
+        for pair in pairs[np.argsort(pairs[:, 1])]:
+            first, second = ids_at(pair)
+            if first == second:
+                return int(pair[0]), int(pair[1])
+        is_last = np.diff(numbers, append=-1) != 0
+        last[numbers[is_last]] = positions[is_last]
     return None
 
 

@@ -25,7 +25,7 @@ _WHOLE = rb"[+-]?\d{1,18}"
 _DATE = rb"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?"
 _WHOLES, _DATES = re.compile(rb"(?:%b\n)*" % _WHOLE), re.compile(rb"(?:%bZ?\n)*" % _DATE)  # many, a line each
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_ONE_DATE = re.compile(rf"({_DATE.decode()})(?:[Zz]|([+-])(\d\d):?(\d\d)?)?", re.ASCII)
+_ONE_DATE = re.compile(rf"({_DATE.decode()})(?:[Zz]|([+-])([01]\d|2[0-3]):?([0-5]\d)?)?", re.ASCII)
 
 
 class Ranking:

@@ -88,7 +88,13 @@ def test_of_equal_values_the_first_is_kept(tmp_path):
 
 @pytest.mark.parametrize(
     ("value", "problem"),
-    [(None, "got no value"), ("soon", "got 'soon'"), ("2024-02-30", "got '2024-02-30'"), ("nan", "got 'nan'")],
+    [
+        (None, "got no value"),
+        ("soon", "got 'soon'"),
+        ("2024-02-30", "got '2024-02-30'"),
+        ("nan", "got 'nan'"),
+        ("2024-01-01T00:00+99:00", "+99:00"),
+    ],
 )
 @pytest.mark.parametrize("format", ["jsonl", "csv"])
 def test_a_bad_value_is_a_bad_line(tmp_path, format, value, problem):

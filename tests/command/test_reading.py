@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from running import done, lsh, refused
 
+from lsh import _spill
 from lsh._spill import Spill
 from lsh.command import inputs
 from lsh.command.inputs import TextStream
@@ -230,10 +231,11 @@ def test_ids_that_repeat_in_references(shards):
     assert b"repeat" not in lsh(shards, *arguments, "[ab].txt").stderr
 
 
-@pytest.mark.parametrize("most", [1 << 23, 7, 1])
-def test_the_first_repeated_id(monkeypatch, most):
-    """Equal hashes of different ids are not a repetition. All keys are sorted at once, or some at a time."""
+@pytest.mark.parametrize(("most", "chunk"), [(1 << 23, 1 << 20), (7, 40), (1, 8)])
+def test_the_first_repeated_id(monkeypatch, most, chunk):
+    """Equal hashes of different ids are not a repetition. All keys are sorted and read at once, or some at a time."""
     monkeypatch.setattr(inputs, "MAX_SORTED", most)
+    monkeypatch.setattr(_spill, "CHUNK", chunk)
 
     def first(*identities, key=lambda identity: zlib.crc32(identity)):
         keys = Spill().column(np.uint64)

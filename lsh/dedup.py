@@ -282,14 +282,23 @@ class Deduplication:
         ImportError
             If pyarrow is not installed.
         TypeError, ValueError
-            As for `to_pandas`.
+            As for `to_pandas`, and if a column has values of several types, such as ids.
         """
         try:
             import pyarrow
         except ImportError as error:
             raise ImportError('to_arrow requires pyarrow: run pip install "lsh-dedup[io]"') from error
         columns = self._columns(table, ids, texts, old_ids, old_texts)
-        made = {name: pyarrow.array(column, from_pandas=True) for name, column in columns.items()}
+        made = {}
+        for name, column in columns.items():
+            try:
+                made[name] = pyarrow.array(column, from_pandas=True)
+            except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+                kinds = ", ".join(sorted({type(value).__name__ for value in column if value is not None}))
+                raise TypeError(
+                    f"column {name!r} has values of types that an Arrow column cannot hold together ({kinds}); give "
+                    "ids and texts of one type, or use to_pandas"
+                ) from error
         if table == "documents" and ids is None and not len(self.removed):
             made["kept_id"] = made["kept_id"].cast(pyarrow.int64())
         return pyarrow.table(made)

@@ -566,6 +566,10 @@ def test_tables_with_old_ids(tmp_path):
     )
     assert rows[0] == {"document": "i1", "side": "old", "kept_text": None}
     assert result.to_pandas(ids=IDS, old_ids=old_ids)["kept"].tolist() == [10, "i0", "i0"]
+    with pytest.raises(
+        TypeError, match=r"column 'kept' has values of types .* \(int, str\); give ids and texts of one"
+    ):
+        result.to_arrow(ids=IDS, old_ids=old_ids)
     texts = result.to_pandas("removed", texts=FOUR, old_texts=old)
     assert texts["kept_text"].tolist() == ["x y z", FOUR[0], FOUR[0]]
     table = result.to_pandas("documents", ids=IDS, old_ids=old_ids)

@@ -22,6 +22,9 @@ OTHER_SECONDS = (2.007e-6, 4.501e-8)  # of its other stages
 OTHER_SHUFFLED = (-44.27, 1.1759)
 KEY_SHUFFLED = 16.06  # bytes of a document and band
 CANDIDATE_SECONDS = 3.179e-8  # of a pair that shares a band, as the texts of the corpus "template" of engine.py
+MANY_CANDIDATES = """
+                  more than one: most documents are connected, and one task of Spark decides them;
+                  longer shingles, more components or a higher threshold have fewer"""
 CONTENT_BYTES = 24  # of a document in temporary files, beside keys and sketch
 
 
@@ -75,10 +78,11 @@ class Cost:
         else:
             memory = f"max_memory {size_argument(self.max_memory)} or more"
         if self.false_candidates is None:
-            compared = "not counted: they depend on the texts; plan with a sample of them"
+            compared = "not counted: they may cost more than all else; plan with a sample of the texts"
         else:
             each = 2 * self.false_candidates / self.documents
             compared = f"{each:,.0f} for each document" if each >= 10 else f"{each:.2g} for each document"
+            compared += MANY_CANDIDATES if each > 1 else ""
         return "\n".join(
             [
                 f"{_words.counted(self.documents, 'document')} of {self.text_bytes:,} bytes, {total} of text",

@@ -243,7 +243,7 @@ class Plan:
                           30.4 GB of temporary files
                           0.59 core hours
         Spark             2.5 core hours, 167 GB shuffled
-        false candidates  not counted: they depend on the texts; plan with a sample of them
+        false candidates  not counted: they may cost more than all else; plan with a sample of the texts
         extrapolated from runs on two cores: run a hundredth of the corpus first
         """
         if documents is None and self.documents is None:

@@ -382,8 +382,12 @@ def test_the_cost_of_a_run():
     assert (ten.max_memory, ten.temporary_bytes) == (10 * one.max_memory, 10 * one.temporary_bytes)
     assert one.false_candidates == pytest.approx(plan.false_candidates * (10**12 - 10**6) / 2)
     assert ten.false_candidates == pytest.approx(100 * one.false_candidates, rel=1e-5)
+    assert one.false_candidates * 2 / 10**6 > 1
+    assert "more than one: most documents are connected" in str(one)
+    assert "more than one" not in str(plan.cost(2, text_bytes=1200))
     without = lsh.plan(0.8).cost(10**6, text_bytes=1200)
     assert without.false_candidates is None
+    assert "not counted" in str(without)
     assert without.core_hours < one.core_hours < ten.core_hours / 10
     wide = lsh.plan(0.8, num_seeds=512).cost(10**6, text_bytes=1200)
     assert without.spark_core_hours < wide.spark_core_hours

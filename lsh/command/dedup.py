@@ -23,7 +23,7 @@ from lsh._words import counted
 from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
 from lsh.command.options import Matching, Reading, Running
-from lsh.command.rows import Stored, added_values, cluster_rows, is_new, removed_rows
+from lsh.command.rows import Stored, added_values, cluster_rows, is_new, removed_rows, same_ids
 from lsh.dedup import CAP
 from lsh.files import compression
 from lsh.planning import checked_bands
@@ -264,7 +264,7 @@ def _request(namespace: argparse.Namespace) -> Request:
             namespace.parser.error("the following arguments are required: INPUT")
         namespace.input = [namespace.against.pop()]
     if namespace.output is None and not namespace.dry_run:
-        namespace.parser.error("give -o OUTPUT, or --dry-run to write nothing")
+        namespace.parser.error("give -o OUTPUT, or --dry-run to write no documents, only tables such as --removed")
     outputs = Outputs(
         namespace.output,
         namespace.removed,
@@ -420,7 +420,8 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         with_report = outputs.report is not None
         notes = None if request.running.quiet else ""
         ranked = None if reading.keep_field is None else inputs.Priorities(spill, request.keep == "lowest")
-        texts = TextStream([documents], outputs.with_ids, with_report, with_report, ranked, notes, spill)
+        with_ids = outputs.with_ids or (request.index is not None and notes is not None)
+        texts = TextStream([documents], with_ids, with_report, with_report, ranked, notes, spill)
         old = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", spill=spill)
         shown_output = files.STANDARD if outputs.json else outputs.documents
         streams, running = [texts, old] if references else [texts], request.running
@@ -432,6 +433,8 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         result = _decide(request, texts, old if references else request.index, keep, meter)
         against = old if request.index is None else Stored(request.index, result.old_ids or ())
         watch.stage("preparing", result.summary()["seconds"])
+        if request.index is not None and notes is not None:
+            _note_same_ids(same_ids(result, texts, against))
         report = None
         if outputs.report is not None:
             report = opened.enter_context(files.Target(outputs.report, folder=request.running.temp_dir))
@@ -445,6 +448,15 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     counts["bytes"] = texts.num_bytes + against.num_bytes
     counts["skipped"], counts["hidden"] = texts.skipped, texts.hidden
     return counts
+
+
+def _note_same_ids(count: int) -> None:
+    """Say how many documents were removed for one of the index with the same id, if there are any."""
+    if count:
+        console.say(
+            f"{counted(count, 'document')} removed for the document of the index with the same id: an older version "
+            "or, if INPUT was added to the index before, the document itself; then OUTPUT lacks documents that are new"
+        )
 
 
 def _added(request: Request) -> list[str]:

@@ -67,7 +67,10 @@ def test_no_command_is_the_help(news):
         ),
         (["dedup", "news.txt", "-o", "x", "--threshold", "0,8"], "expected a number, got '0,8'; write 0.8"),
         (["dedup", "news.txt", "-o", "x", "--max-memory", "-4GB"], "--max-memory must be a number of bytes"),
-        (["dedup", "news.txt"], "give -o OUTPUT, or --dry-run to write nothing; see lsh dedup --help"),
+        (
+            ["dedup", "news.txt"],
+            "give -o OUTPUT, or --dry-run to write no documents, only tables such as --removed; see lsh dedup --help",
+        ),
         (["dedup", "news.txt", "--nonsense", "1"], "unrecognized option --nonsense; see lsh dedup --help"),
         (["dedup", "news.txt", "-o", "x", "--treshold=.9"], "option --treshold; did you mean --threshold?"),
         (["dedup", "news.txt", "-o", "x", "--seeds=9"], "option --seeds; did you mean --num-seeds?"),

@@ -23,7 +23,7 @@ from lsh._words import counted
 from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
 from lsh.command.options import Matching, Reading, Running
-from lsh.command.rows import Stored, added_values, cluster_rows, is_new, removed_rows, same_ids
+from lsh.command.rows import Stored, added_values, cluster_rows, is_new, removed_rows, same_id
 from lsh.dedup import CAP
 from lsh.files import compression
 from lsh.planning import checked_bands
@@ -420,8 +420,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         with_report = outputs.report is not None
         notes = None if request.running.quiet else ""
         ranked = None if reading.keep_field is None else inputs.Priorities(spill, request.keep == "lowest")
-        with_ids = outputs.with_ids or (request.index is not None and notes is not None)
-        texts = TextStream([documents], with_ids, with_report, with_report, ranked, notes, spill)
+        texts = TextStream([documents], outputs.with_ids, with_report, with_report, ranked, notes, spill)
         old = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", spill=spill)
         shown_output = files.STANDARD if outputs.json else outputs.documents
         streams, running = [texts, old] if references else [texts], request.running
@@ -434,7 +433,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         against = old if request.index is None else Stored(request.index, result.old_ids or ())
         watch.stage("preparing", result.summary()["seconds"])
         if request.index is not None and notes is not None:
-            _note_same_ids(same_ids(result, texts, against))
+            _note_same_id(same_id(result, texts, against))
         report = None
         if outputs.report is not None:
             report = opened.enter_context(files.Target(outputs.report, folder=request.running.temp_dir))
@@ -450,12 +449,13 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     return counts
 
 
-def _note_same_ids(count: int) -> None:
-    """Say how many documents were removed for one of the index with the same id, if there are any."""
-    if count:
+def _note_same_id(identity: bytes | None) -> None:
+    """Say that documents were removed for one of the index with the same id, if there is one."""
+    if identity is not None:
+        shown = identity[: inputs.MAX_SHOWN_ID].decode("utf-8", "replace")
         console.say(
-            f"{counted(count, 'document')} removed for the document of the index with the same id: an older version "
-            "or, if INPUT was added to the index before, the document itself; then OUTPUT lacks documents that are new"
+            f"documents that the index has under the same id, such as {shown!r}, were removed: if INPUT was added to "
+            "the index before, OUTPUT lacks what was new then"
         )
 
 

@@ -115,12 +115,11 @@ def is_new(removed: Removed) -> Flags:
     return removed["side"] == "new" if "side" in (removed.dtype.names or ()) else np.ones(len(removed), np.bool_)
 
 
-def same_ids(result: lsh.Deduplication, texts: TextStream, against: Stored) -> int:
-    """Return the number of documents that were removed for a reference document with the same id."""
-    rows = result.removed[~is_new(result.removed)]
-    ids, old = texts.ids(rows["document"]), against.ids(rows["kept"])
-    pieces = [rows[first : first + MAX_ROWS] for first in range(0, len(rows), MAX_ROWS)]
-    return sum(a == b for some in pieces for a, b in zip(ids.of(some["document"]), old.of(some["kept"])))
+def same_id(result: lsh.Deduplication, texts: TextStream, against: TextStream | Stored) -> bytes | None:
+    """Return the id of a document that was removed for a reference document with this id, of the first `MAX_ROWS`."""
+    rows = result.removed[~is_new(result.removed)][:MAX_ROWS]
+    ids, old = texts.ids(rows["document"]).of(rows["document"]), against.ids(rows["kept"]).of(rows["kept"])
+    return next((one for one, other in zip(ids, old) if one == other), None)
 
 
 def cluster_rows(

@@ -45,6 +45,7 @@ QUICK = {
 }
 UPDATED = dict.fromkeys(("engine", "spark"), ("--update",))  # their larger cases are measured one by one, and stay
 PLAIN_SETS = "sets of Python"
+LONG_TIMES = ("seconds", "first_seconds")
 README, CHART = FOLDER / "README.md", FOLDER / "peers.svg"
 Result = dict[str, Any]
 
@@ -250,7 +251,9 @@ def exact_table(result: Result) -> str:
         of = f"{size_name(found['size'])}, {found['n']} {found['unit']}s"
         rows.append([of, *(f"{cell:,.0f}" for cell in cells)])
     head = ["texts", "raw text", "sets of Python", "prepared", "sets of Python"]
-    return f"{where(result)}. {result['about']}; {result['data']['name']}.\n\n{table(head, rows)}"
+    pairs = f"{where(result)}. {result['about']}; {result['data']['name']}.\n\n{table(head, rows)}"
+    rows = [[f"{one['megabytes']} MB", *(f"{one[name]:.2f}" for name in LONG_TIMES)] for one in result["long"]]
+    return f"{pairs}\n\n{table(['two texts of random digits, each', 'seconds, the least of three', 'at first'], rows)}"
 
 
 def engine_table(result: Result) -> str:

@@ -11,8 +11,8 @@ from setuptools.command.build_ext import build_ext
 
 # The C files of each extension, within lsh/. Each is in one extension only, which the others reach through its .pxd.
 SOURCES = {
-    "_columns": [],
-    "_batch": ["kernels/utf8.c"],
+    "text.columns": [],
+    "text.batch": ["kernels/utf8.c"],
     "files._fields": ["kernels/json.c", "kernels/cells.c"],
     "_minhash": [
         "_murmur3.c",
@@ -24,11 +24,11 @@ SOURCES = {
         "kernels/avx512.c",
         "kernels/neon.c",
     ],
-    "_sets": [],
-    "_grouping": ["kernels/grouping.c"],
-    "_comparing": [],
-    "_deciding": [],
-    "_searching": ["kernels/search.c"],
+    "text.sets": [],
+    "engine.grouping": ["kernels/grouping.c"],
+    "engine.comparing": [],
+    "engine.deciding": [],
+    "store.searching": ["kernels/search.c"],
 }
 WRITTEN = "build/cython"  # where Cython writes C, apart from the hand-written
 HEADERS = sorted(path.as_posix() for path in Path("lsh").rglob("*.h"))
@@ -37,10 +37,9 @@ HEADERS = sorted(path.as_posix() for path in Path("lsh").rglob("*.h"))
 # Microsoft's compiler builds C11 with its own optimisation.
 FLAGS = ["-std=c11", "-g0", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"]
 MICROSOFT_FLAGS = ["/std:c11"]
-# Optimisation of the hand-written C and of what Cython writes, for which -O3 gains nothing. SMALL: modules that spend
-# their time in the hand-written C, or are as fast either way (`_comparing`, `_deciding`, `_sets`).
-KERNELS, BINDINGS, SMALL_BINDINGS = "-O3", "-O2", "-Os"
-SMALL = {"_lsh_cython", "_batch", "_columns", "_comparing", "_deciding", "_fields", "_grouping", "_searching", "_sets"}
+# Optimisation of the hand-written C, of `_minhash`, and of the other modules that Cython writes: these spend their time
+# in the hand-written C, or are as fast either way.
+KERNELS, FINGERPRINTS, BINDINGS = "-O3", "-O2", "-Os"
 # What Cython writes: strings that only the wheel compresses, and calls of Python in place of copies of its internals,
 # which are larger and gain nothing here.
 MACROS = {
@@ -71,7 +70,7 @@ class BuildExtensions(build_ext):
             compile_file = self.compiler._compile
 
             def compile_one(target, source, ending, arguments, flags, options):
-                level = SMALL_BINDINGS if Path(source).stem in SMALL else BINDINGS
+                level = FINGERPRINTS if Path(source).stem == "_minhash" else BINDINGS
                 if not Path(source).is_relative_to(WRITTEN):
                     level = KERNELS
                 compile_file(target, source, ending, arguments, [level, *flags], options)

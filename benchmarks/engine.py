@@ -31,8 +31,7 @@ import harness
 import numpy as np
 
 import lsh
-from lsh._corpus import LEAST_BYTES
-from lsh._spill import memory_size
+from lsh.base.budget import LEAST_BYTES, memory_size
 
 N, THRESHOLD = 5, 0.8
 SAMPLE = 1000

@@ -16,7 +16,7 @@ import harness
 import numpy as np
 
 import lsh
-from lsh.shingling import shingle_sets
+from lsh.text.shingling import shingle_sets
 
 SIZES = (100, 2000, 20_000)
 SHINGLES = (

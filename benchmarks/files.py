@@ -42,7 +42,7 @@ from pyarrow import parquet
 
 import lsh
 from lsh import files
-from lsh._batch import Batch
+from lsh.text.batch import Batch
 from lsh.typing import Pieces
 
 N, THRESHOLD, BOUND = 5, 0.8, "500MB"

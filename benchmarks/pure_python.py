@@ -92,7 +92,7 @@ def deduplication(corpus: harness.Corpus, plain: ModuleType) -> dict[str, Any]:
     }
     print(f"deduplicate: recall {recall:.4f} of {len(expected)} removals, {times['median_wall_seconds']:.2f} seconds")
     return {
-        "parameters": {**parameters, "threads": lsh._threads.available_cores()},
+        "parameters": {**parameters, "threads": lsh.base.threads.available_cores()},
         "removals": {"exact": len(expected), "made": len(removed), "recall": recall, "others": len(removed - expected)},
         "without_witness": 0,  # checked above for every removal
         "mb_per_cpu_second": sum(map(len, corpus.texts)) / times["median_cpu_seconds"] / 1e6,

@@ -20,7 +20,7 @@ import harness
 import truth
 
 import lsh
-from lsh._threads import available_cores
+from lsh.base.threads import available_cores
 
 RECALL = 0.995
 RANDOM_STATES = range(5)

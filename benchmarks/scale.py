@@ -26,7 +26,7 @@ import harness
 import numpy as np
 
 import lsh
-from lsh._corpus import LEAST_BYTES, MAX_DOCUMENTS
+from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS
 
 Array = np.ndarray[Any, Any]
 Result = dict[str, Any]
@@ -151,7 +151,7 @@ def extrapolated(similar: Array, threshold: float, bands: lsh.Bands) -> Result:
 
 def actual_share(texts: list[bytes], shingles: lsh.Shingles, bands: lsh.Bands) -> float:
     """Return the share of the documents in the largest component of shared buckets, from their fingerprints."""
-    from lsh._deciding import Components
+    from lsh.engine.deciding import Components
 
     hasher = lsh.MinHasher(128, shingles=shingles)
     prints = hasher.fingerprints(texts)

@@ -56,7 +56,7 @@ nitpick_ignore = [("py:obj", "datetime")]
 
 # The public classes, by the names in docstrings; `lsh` has some of those of its modules. Those of Python have no link.
 numpydoc_xref_aliases = {name: name for name in DEFAULT_LINKS}
-for module in ("cache", "index", "index.screen", "presets", "report"):
+for module in ("cache", "index", "presets", "report"):
     names = importlib.import_module(f"lsh.{module}").__all__
     numpydoc_xref_aliases |= {name: f"lsh.{module}.{name}" for name in names}
 numpydoc_xref_aliases |= {name: f"lsh.{name}" for name in ("Index", "Screen", *lsh.__all__)}

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import lsh
-from lsh.index.screen import Verdict
+from lsh.store.screen import Verdict
 
 LENGTH = 500  # characters of a text in the report
 WIDTH = 110  # characters of a line

@@ -2,16 +2,16 @@
 
 Start with `deduplicate` for a whole corpus, `MinHasher` for fingerprints, and `Cache` for documents that arrive one at
 a time; `Index` keeps them in files, and `Screen` decides about new ones. The core is compiled, and the package requires
-numpy only. `Index`, `Screen`, `Verdict` and the modules `index`, `lsh`, `plot`, `presets`, `report`, `spark` and
-`text_plot` are loaded when they are first used.
+numpy only. `Index`, `Screen`, `Verdict` and the modules `index`, `lsh`, `plot`, `presets`, `report` and `spark` are
+loaded when they are first used.
 """
 
-from lsh import _start
+from lsh.base import signals as _signals
 
 try:
-    from lsh import _batch  # noqa: F401 - are the compiled modules there?
+    from lsh.text import batch as _batch  # noqa: F401 - are the compiled modules there?
 except ImportError as _error:
-    if _error.name != "lsh":  # numpy is missing, or its own import was interrupted
+    if _error.name != "lsh.text":  # numpy is missing, or its own import was interrupted
         raise
     raise ImportError(
         "the compiled modules of lsh are missing: this is a source tree that is not built; "
@@ -21,7 +21,7 @@ except ImportError as _error:
 try:
     from lsh import _minhash  # noqa: F401 - selects the kernels; an error if LSH_SIMD is wrong
 except ImportError as _error:
-    if _start.is_command():  # which cannot catch what its own package raises
+    if _signals.is_command():  # which cannot catch what its own package raises
         import sys
 
         print(f"lsh: error: {_error}", file=sys.stderr)
@@ -32,15 +32,14 @@ from typing import TYPE_CHECKING
 
 from lsh import cache, minhash
 from lsh import typing as typing
-from lsh.bands import BandError, Bands
-from lsh.cache import Cache, Match, Matches
-from lsh.dedup import Deduplication, Duplicate, deduplicate, find_pairs
-from lsh.minhash import MinHasher, simd_level
-from lsh.planning import Cost, Plan, plan
-from lsh.shingling import Shingles, jaccard, jaccard_matrix
-
-#: The version of the package.
-__version__ = "1.0.0rc1"
+from lsh.base.version import __version__
+from lsh.engine.dedup import Deduplication, Duplicate, deduplicate, find_pairs
+from lsh.sketch.bands import BandError, Bands
+from lsh.sketch.hasher import MinHasher, simd_level
+from lsh.sketch.planning import Cost, Plan, plan
+from lsh.store.cache import Cache
+from lsh.store.matches import Match, Matches
+from lsh.text.shingling import Shingles, jaccard, jaccard_matrix
 
 __all__ = [
     "BandError",
@@ -68,8 +67,8 @@ __all__ = [
     "simd_level",
 ]
 
-_LOADED_WHEN_USED = ("index", "lsh", "plot", "presets", "report", "spark", "text_plot")
-_CLASSES_WHEN_USED = {"Index": "lsh.index", "Screen": "lsh.index.screen", "Verdict": "lsh.index.screen"}
+_LOADED_WHEN_USED = ("index", "lsh", "plot", "presets", "report", "spark")
+_CLASSES_WHEN_USED = {"Index": "lsh.store.index", "Screen": "lsh.store.screen", "Verdict": "lsh.store.screen"}
 
 if TYPE_CHECKING:
     from lsh import index as index
@@ -78,10 +77,9 @@ if TYPE_CHECKING:
     from lsh import presets as presets
     from lsh import report as report
     from lsh import spark as spark
-    from lsh import text_plot as text_plot
-    from lsh.index import Index as Index
-    from lsh.index.screen import Screen as Screen
-    from lsh.index.screen import Verdict as Verdict
+    from lsh.store.index import Index as Index
+    from lsh.store.screen import Screen as Screen
+    from lsh.store.screen import Verdict as Verdict
 else:
 
     def __getattr__(name):
@@ -98,4 +96,4 @@ else:
         return sorted({*globals(), *_LOADED_WHEN_USED, *_CLASSES_WHEN_USED} - {"TYPE_CHECKING"})
 
 
-_start.restore()
+_signals.restore()

@@ -11,7 +11,7 @@ cdef extern from "_murmur3.h" nogil:
     void lsh_murmur3_x64_128(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out)
 
 
-cdef extern from "_positions.h" nogil:
+cdef extern from "base/file_io.h" nogil:
     Py_ssize_t lsh_read_at(int file, void *to, size_t size, int64_t place)
     Py_ssize_t lsh_write_on(int file, const void *data, size_t size)
 

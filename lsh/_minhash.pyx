@@ -2,7 +2,7 @@
 """Shingles, hashes and minima over batches of raw bytes.
 
 Sizes are checked here, scratch memory is allocated and freed, and the GIL is released while the kernels run. Defaults
-and the meaning of parameters are defined in `lsh.shingling` and `lsh.minhash`. The kernels are linked into this module;
+and the meaning of parameters are defined in `lsh.text.shingling` and `lsh.minhash`. The kernels are linked into this module;
 others reach them through its .pxd.
 """
 
@@ -16,8 +16,10 @@ from libc.stdlib cimport free
 from libc.string cimport memchr, memcpy, memset
 
 from lsh cimport _kernels as c
-from lsh._batch cimport Batch
-from lsh._memory cimport check_aligned, resize
+from lsh.text.batch cimport Batch
+from lsh.base.memory cimport check_aligned, resize
+
+from lsh.base.threads import end_if_stopped
 
 import os
 import threading
@@ -35,6 +37,10 @@ cdef enum:
     PIECE_WORK = 134217728  # the same for murmur3, times the components
     SMALLEST_PIECE = 4096
     WORD_TABLE_SIZE = 139264  # a bit for each of 0x110000 code points
+
+ctypedef fused unsigned_component:
+    uint32_t
+    uint64_t
 
 ctypedef fused component:
     int32_t
@@ -89,28 +95,6 @@ cdef const c.lsh_kernels *chosen_kernels() noexcept nogil:
 
 
 # ---- signals ----
-
-cdef object _stops = threading.local()
-
-
-class Stopped(BaseException):
-    """The results of this thread are not needed any more."""
-
-
-def stop_when(ask):
-    """Make the compiled functions raise `Stopped` in this thread as soon as ``ask()`` returns true.
-
-    Python handles signals in the main thread only. Helper threads call `ask` several times a second instead.
-    """
-    _stops.ask = ask
-
-
-def end_if_stopped():
-    """Raise `Stopped` if the results of this thread are not needed any more; see `stop_when`."""
-    ask = getattr(_stops, "ask", None)
-    if ask is not None and ask():
-        raise Stopped()
-
 
 cdef int check_signals() except -1 nogil:
     """Handle pending signals; to be called several times a second while the GIL is released."""
@@ -584,4 +568,58 @@ cdef int _count_equal(const component[:, ::1] a, const component[:, ::1] b, int6
                     out[i, j] = _kernels.count_equal_64(&a[i, 0], &b[j, 0], k)
                 else:
                     out[i, j] = _kernels.count_equal_32(<const uint32_t *> &a[i, 0], <const uint32_t *> &b[j, 0], k)
+    return 0
+
+
+# ---- band keys ----
+
+def band_keys(rows not None, const size_t[::1] bounds not None, uint64_t[:, ::1] out not None):
+    """Compute the key of each band of each fingerprint, as kernels.h defines it.
+
+    Parameters
+    ----------
+    rows : numpy.ndarray
+        Fingerprints, shape ``(n, k)``, uint32 or uint64; the components of a row lie side by side, the rows at any
+        distance of k components or more, so that they may be the first columns of a wider matrix.
+    bounds : numpy.ndarray
+        uintp, shape ``(bands + 1,)``, ascending, at most k: band b covers components bounds[b] to bounds[b + 1] - 1.
+    out : numpy.ndarray
+        Receives the keys: uint64, shape ``(bands, n)``.
+    """
+    cdef size_t *own = <size_t *> resize(NULL, bounds.shape[0], sizeof(size_t))
+    cdef Py_ssize_t i
+    for i in range(bounds.shape[0]):
+        own[i] = bounds[i]  # the caller's may change while the GIL is released
+    try:
+        if rows.dtype == np.uint32:
+            _band_keys[uint32_t](rows, own, bounds.shape[0], out)
+        else:
+            _band_keys[uint64_t](rows, own, bounds.shape[0], out)
+    finally:
+        free(own)
+
+
+cdef int _band_keys(const unsigned_component[:, :] rows, const size_t *bounds, Py_ssize_t num_bounds,
+                    uint64_t[:, ::1] out) except -1:
+    cdef size_t count = rows.shape[0], k = rows.shape[1], bands = out.shape[0], step = 0
+    cdef Py_ssize_t i
+    if num_bounds < 2 or out.shape[0] != num_bounds - 1 or out.shape[1] != rows.shape[0]:
+        raise ValueError("out must have shape (bands, rows)")
+    for i in range(num_bounds):
+        if bounds[i] > k or (i > 0 and bounds[i] < bounds[i - 1]):
+            raise ValueError(f"bounds must ascend and be at most the {k} components of a row, got {bounds[i]}")
+    check_aligned(&rows[0, 0], sizeof(unsigned_component))
+    check_aligned(&out[0, 0], sizeof(uint64_t))
+    if count > 1:  # a single row has no distance to another
+        step = <size_t> rows.strides[0] // sizeof(unsigned_component)
+        if rows.strides[0] < 0 or step < k or <size_t> rows.strides[0] % sizeof(unsigned_component):
+            raise ValueError(f"rows must be at least {k} components apart, got a distance of {rows.strides[0]} bytes")
+    if k > 1 and rows.strides[1] != sizeof(unsigned_component):
+        raise ValueError("the components of a row must be contiguous")
+    if count and k:
+        with nogil:
+            if unsigned_component is uint64_t:
+                chosen_kernels().band_keys_64(&rows[0, 0], count, step, bounds, bands, &out[0, 0], count)
+            else:
+                chosen_kernels().band_keys_32(&rows[0, 0], count, step, bounds, bands, &out[0, 0], count)
     return 0

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from lsh import cache
-from lsh._fingerprints import one_fingerprint
-from lsh.bands import Bands
-from lsh.minhash import MinHasher
-from lsh.planning import Plan
+from lsh.sketch.bands import Bands
+from lsh.sketch.hasher import MinHasher
+from lsh.sketch.planning import Plan
+from lsh.sketch.rows import one_fingerprint
+from lsh.store import cache
 from lsh.typing import Fingerprint
 
 __all__ = ["Cache"]

@@ -12,8 +12,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh._batch import Batch
-from lsh._columns import Column
+from lsh.base.progress import Progress
+from lsh.text.batch import Batch
+from lsh.text.columns import Column
 
 __all__ = [
     "Array",
@@ -49,7 +50,7 @@ __all__ = [
     "Verify",
 ]
 
-Piece = tuple[Any, ...] | Column | Batch  # of a collection of texts; see `lsh._texts`
+Piece = tuple[Any, ...] | Column | Batch  # of a collection of texts; see `lsh.text.collections`
 
 
 class Pieces(NamedTuple):
@@ -136,8 +137,6 @@ Verify = Literal["exact", "sketch", None]
 Table = Literal["removed", "near", "clusters", "documents"]
 #: The name of a preset.
 PresetName = Literal["fineweb", "bigcode", "nemo"]
-#: A function that is called with the stage, what is done, and the total if it is known.
-Progress = Callable[[str, int, "int | None"], object]
 
 # ---- indexes ----
 

@@ -10,7 +10,8 @@ import pytest
 
 import lsh
 import lsh.index
-from lsh.index import Index, _writer
+import lsh.store.writer
+from lsh.store.index import Index
 
 HASHER = lsh.MinHasher(16, scheme="fss", shingles=lsh.Shingles(4))
 SETTINGS: dict[str, Any] = {"hasher": HASHER, "threshold": 0.8, "recall": 0.9, "texts": "stored"}
@@ -20,7 +21,7 @@ LIMITS = {"MAX_RECENT": 12, "MAX_LOGGED": 7, "MOST_SIMILAR": 2, "MOST_PENDING": 
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let few documents fill the log, and few segments be merged."""
     for name, value in LIMITS.items():
-        monkeypatch.setattr(_writer, name, value)
+        monkeypatch.setattr(lsh.store.writer, name, value)
 
 
 def text(number: int) -> str:

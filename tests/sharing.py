@@ -20,7 +20,7 @@ import numpy as np
 
 import lsh
 from lsh import Cache, MinHasher, Shingles
-from lsh.index import Index
+from lsh.store.index import Index
 
 WORDS = ("otter", "heron", "badger", "weasel", "Élan", "naïve", "漢字", "straße", "river", "the", "a", "of", "by")
 Job = Callable[[], object]
@@ -62,7 +62,7 @@ def together(jobs: Iterable[Job], timeout: float = 200.0) -> None:
         raise errors[0]
 
 
-def told(found: lsh.dedup.Deduplication) -> tuple[object, ...]:
+def told(found: lsh.engine.dedup.Deduplication) -> tuple[object, ...]:
     """All results of a run as plain values."""
     clusters = [members.tolist() for members in found.clusters()]
     return found.keep.tolist(), found.removed.tolist(), found.near.tolist(), found.labels.tolist(), clusters
@@ -95,7 +95,7 @@ def hashing_jobs(texts: list[str]) -> dict[str, Job]:
 def corpus_jobs(texts: list[str]) -> dict[str, Job]:
     """Whole runs, and one result that threads share."""
     settings: dict[str, Any] = {"shingles": Shingles(4), "num_seeds": 64}
-    shared: list[lsh.dedup.Deduplication] = []
+    shared: list[lsh.engine.dedup.Deduplication] = []
 
     def shared_result() -> tuple[object, ...]:
         if not shared:

@@ -15,7 +15,7 @@ import reference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsh import _costs
+from lsh.sketch import costs
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 RESULTS = FOLDER / "results"
@@ -50,7 +50,7 @@ def test_the_tables_are_those_of_the_results(everything):
 
 
 def test_the_cost_of_a_plan_is_that_of_the_results():
-    """The numbers of `lsh._costs` are lines through the largest rows of the two corpora, as its head says."""
+    """The numbers of `lsh.sketch.costs` are lines through the largest rows of the two corpora, as its head says."""
     rows = scale.largest_rows(scale.results()["spark"])
     small, large = rows["reviews"], rows["stories"]
     sizes = [row["bytes"] / row["documents"] for row in (small, large)]
@@ -67,18 +67,16 @@ def test_the_cost_of_a_plan_is_that_of_the_results():
     def others(key):
         return lambda row: sum(value for name, value in stages(row, key).items() if name != "keys and links")
 
-    assert pytest.approx(line(lambda row: row["command"]["cpu_seconds"]), rel=1e-3) == _costs.MACHINE_SECONDS
+    assert pytest.approx(line(lambda row: row["command"]["cpu_seconds"]), rel=1e-3) == costs.MACHINE_SECONDS
     keys = line(lambda row: stages(row, "cpu_seconds")["keys and links"])
-    assert pytest.approx(keys, rel=1e-3) == _costs.KEYS_SECONDS
-    assert pytest.approx(line(others("cpu_seconds")), rel=1e-3) == _costs.OTHER_SECONDS
-    assert pytest.approx(line(others("shuffle_bytes")), rel=1e-3) == _costs.OTHER_SHUFFLED
+    assert pytest.approx(keys, rel=1e-3) == costs.KEYS_SECONDS
+    assert pytest.approx(line(others("cpu_seconds")), rel=1e-3) == costs.OTHER_SECONDS
+    assert pytest.approx(line(others("shuffle_bytes")), rel=1e-3) == costs.OTHER_SHUFFLED
     for row in (small, large):
         shuffled = stages(row, "shuffle_bytes")["keys and links"] / row["documents"]
-        assert pytest.approx(shuffled, rel=2e-3) == _costs.KEY_SHUFFLED * _costs.MEASURED_BANDS
+        assert pytest.approx(shuffled, rel=2e-3) == costs.KEY_SHUFFLED * costs.MEASURED_BANDS
     template = scale.results()["engine"]["cases"]["template"]["summary"]
-    assert template["seconds"]["comparing"] / template["candidates"] == pytest.approx(
-        _costs.CANDIDATE_SECONDS, rel=1e-3
-    )
+    assert template["seconds"]["comparing"] / template["candidates"] == pytest.approx(costs.CANDIDATE_SECONDS, rel=1e-3)
 
 
 def test_the_chart_has_a_bar_for_each_library(everything):

@@ -11,8 +11,8 @@ import pytest
 from running import environment
 
 import lsh
-from lsh import _texts
-from lsh._batch import Batch
+from lsh.text import collections
+from lsh.text.batch import Batch
 
 datasets = pytest.importorskip("datasets", reason="datasets is not installed; see .ci/requirements-remote.txt")
 
@@ -99,7 +99,7 @@ VIEWS = {
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("where", ["dataset", "on_disk"])
 def test_any_view_of_a_dataset(request, where, view, monkeypatch):
-    monkeypatch.setattr(_texts, "MAX_DATASET_BATCH", 16)
+    monkeypatch.setattr(collections, "MAX_DATASET_BATCH", 16)
     seen = VIEWS[view](request.getfixturevalue(where))
     expected = [str(text) for text in seen["text"]]
     assert same(lsh.deduplicate(seen["text"], 0.8), lsh.deduplicate(expected, 0.8))
@@ -109,9 +109,9 @@ def test_any_view_of_a_dataset(request, where, view, monkeypatch):
 
 @pytest.mark.parametrize("size", [1, 200, 1000])
 def test_batches_of_selected_rows_end_by_bytes(on_disk, monkeypatch, size):
-    monkeypatch.setattr(_texts, "PIECE_BYTES", size)
+    monkeypatch.setattr(collections, "PIECE_BYTES", size)
     seen = on_disk.shuffle(seed=3).select(range(20, 280))
-    pieces = list(_texts.each_piece("texts", seen["text"]))
+    pieces = list(collections.each_piece("texts", seen["text"]))
     found = [Batch(piece) for piece in pieces]
     assert all(batch.sizes().sum() <= size or len(batch) == 1 for batch in found)
     assert [text.decode() for batch in found for text in batch.tolist()] == seen["text"][:]

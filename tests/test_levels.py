@@ -21,7 +21,7 @@ from running import environment
 import lsh
 from lsh import Shingles
 from lsh._minhash import LEVELS, simd_levels
-from lsh.minhash import SCHEME_VERSIONS
+from lsh.sketch.hasher import SCHEME_VERSIONS
 
 TELL = "import lsh; print(lsh.simd_level())"
 

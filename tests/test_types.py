@@ -21,15 +21,12 @@ import lsh
 TYPED = Path(__file__).parent / "typed"
 MODULES = [
     "cache",
-    "bands",
     "index",
-    "index.screen",
     "lsh",
     "minhash",
     "plot",
     "presets",
     "report",
-    "text_plot",
     "typing",
 ]
 

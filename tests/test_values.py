@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsh import Bands, MinHasher, Plan, Shingles, plan, presets
-from lsh.presets import Preset
+from lsh.sketch.presets import Preset
 
 NAMES = {"Bands": Bands, "MinHasher": MinHasher, "Plan": Plan, "Preset": Preset, "Shingles": Shingles}
 TEXTS = ["The cat sat on the mat.", "the CAT sat  on\tthe mat!", "a \xe9t\xe9 in Uccle", "", "a"]

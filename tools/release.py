@@ -26,7 +26,7 @@ PLATFORM = re.compile(r"(?:(manylinux|musllinux|macosx)(?:\d+|_\d+_\d+)|(win))_(
 # Where the version stands.
 VERSIONS = {
     "pyproject.toml": r'^version = "(.+)"$',
-    "lsh/__init__.py": r'^__version__ = "(.+)"$',
+    "lsh/base/version.py": r'^__version__ = "(.+)"$',
     "CITATION.cff": r"^version: (.+)$",
 }
 

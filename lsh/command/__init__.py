@@ -1,5 +1,5 @@
 """The command line: `lsh.command.main.main` runs it; each command is a module."""
 
-from lsh import _start
+from lsh.base import signals
 
-_start.end_on_signals()
+signals.end_on_signals()

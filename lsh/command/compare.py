@@ -7,8 +7,9 @@ import json
 import os
 
 import lsh
-from lsh import _checks, files
-from lsh._words import counted
+from lsh import files
+from lsh.base import checks
+from lsh.base.wording import counted
 from lsh.command import console, inputs, options
 
 EPILOG = f"""\
@@ -44,7 +45,7 @@ def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh compare``."""
     console.check_standard_output()
     hasher = options.hasher(namespace)
-    confidence = _checks.fraction("--confidence", namespace.confidence, zero=False, one=False)
+    confidence = checks.fraction("--confidence", namespace.confidence, zero=False, one=False)
     if namespace.texts:
         a, b = (text.encode("utf-8", "surrogateescape") for text in (namespace.a, namespace.b))
     else:

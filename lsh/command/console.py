@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from lsh import _start, files
-from lsh._progress import SHARES, Drawing, Line, drawing
-from lsh._words import size
+from lsh import files
+from lsh.base import signals
+from lsh.base.progress import SHARES, Drawing, Line, drawing
+from lsh.base.wording import size
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -191,7 +192,7 @@ class Meter:
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
         """Show the progress that `lsh.deduplicate` reports, unless a signal has asked the command to end."""
-        _start.check_ended()
+        signals.check_ended()
         if stage in READ_STAGES:
             self.reading(stage)
         elif self._draw is not None:
@@ -206,7 +207,7 @@ class Meter:
 
     def bytes(self, stage: str, done: int, total: int) -> None:
         """Show how many bytes are done, unless as many or more were shown for the stage before."""
-        _start.check_ended()
+        signals.check_ended()
         before, most = self._state
         if self._draw is not None and (stage != before or most < done <= total):
             self._state = stage, done

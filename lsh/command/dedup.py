@@ -19,17 +19,17 @@ import numpy as np
 
 import lsh
 from lsh import files
-from lsh._words import counted
+from lsh.base.wording import counted
 from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
 from lsh.command.options import Matching, Reading, Running
 from lsh.command.rows import Stored, added_values, cluster_rows, is_new, removed_rows, same_id
-from lsh.dedup import CAP
+from lsh.engine.dedup import CAP
 from lsh.files import compression
-from lsh.planning import checked_bands
+from lsh.sketch.planning import checked_bands
 
 if TYPE_CHECKING:  # most runs do not need it
-    from lsh.index import Index
+    from lsh.store.index import Index
 
 Removed = np.ndarray[Any, Any]
 Positions = np.ndarray[Any, np.dtype[np.int64]]

@@ -15,15 +15,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import lsh
-from lsh import _checks, files
+from lsh import files
 from lsh._minhash import NORMALISATIONS
-from lsh._words import counted, size
+from lsh.base import checks
+from lsh.base.wording import counted, size
 from lsh.command import console, index_add, index_pairs, index_query, indexing, options
 from lsh.command.indexing import SECONDS
-from lsh.shingling import Shingles
+from lsh.text.shingling import Shingles
 
 if TYPE_CHECKING:  # other commands do not need it
-    from lsh.index import Index
+    from lsh.store.index import Index
 
 MAX_SHOWN_IDS = 5  # in a message
 
@@ -212,7 +213,7 @@ def _created(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -
 
 def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:
     """Create an index for a screen; options that are not given have the defaults of a screen."""
-    from lsh.index import screen as screening
+    from lsh.store import screen as screening
 
     if namespace.threshold is not None:
         raise ValueError("--threshold cannot be combined with --screen; use --reject and --recommend")
@@ -221,7 +222,7 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
     thresholds: list[float] = []
     for name, default in (("reject", screening.REJECT), ("recommend", screening.RECOMMEND)):
         value = getattr(namespace, name)
-        thresholds.append(_checks.fraction(f"--{name}", default if value is None else value, zero=False))
+        thresholds.append(checks.fraction(f"--{name}", default if value is None else value, zero=False))
     return screening.Screen.create(
         folder,
         *thresholds,
@@ -375,7 +376,7 @@ def _list(namespace: argparse.Namespace) -> None:
 
 
 def _info(namespace: argparse.Namespace) -> None:
-    from lsh.index.screen import NOTE  # late, as other commands do not need it
+    from lsh.store.screen import NOTE  # late, as other commands do not need it
 
     console.check_standard_output()
     with indexing.opened(namespace.index) as index:

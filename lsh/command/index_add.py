@@ -14,12 +14,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from lsh import files
-from lsh._words import counted
+from lsh.base.wording import counted
 from lsh.command import console, indexing, new_documents, options
 from lsh.command.new_documents import NewDocuments
 
 if TYPE_CHECKING:
-    from lsh.index import Index
+    from lsh.store.index import Index
 
 COMMIT_DOCUMENTS = 1 << 16  # after which there is a commit
 COMMIT_SECONDS = 30.0

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lsh import files
-from lsh._words import counted
+from lsh.base.wording import counted
 from lsh.command import console, indexing, options
 from lsh.command.options import Running
 
 if TYPE_CHECKING:
-    from lsh.index import Index
+    from lsh.store.index import Index
 
 DEDUP = f"""\
 examples:

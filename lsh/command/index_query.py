@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from lsh import _checks, files
-from lsh._words import counted
+from lsh import files
+from lsh.base import checks
+from lsh.base.wording import counted
 from lsh.command import console, indexing, new_documents, options
 from lsh.command.new_documents import NewDocuments
-from lsh.dedup import MIN_RECALL
+from lsh.engine.dedup import MIN_RECALL
 
 if TYPE_CHECKING:
-    from lsh.cache import Matches
-    from lsh.index import Index
+    from lsh.store.index import Index
+    from lsh.store.matches import Matches
     from lsh.typing import DocId
 
     Answer = tuple[DocId | None, Matches]
@@ -81,9 +82,9 @@ def run(namespace: argparse.Namespace) -> None:
     if len(given) != 1:
         namespace.parser.error("give one of INPUT, --text and --id")
     if namespace.top is not None:
-        _checks.whole_number("--top", namespace.top, 1)
+        checks.whole_number("--top", namespace.top, 1)
     if namespace.min_similarity is not None:
-        _checks.fraction("--min-similarity", namespace.min_similarity, zero=True)
+        checks.fraction("--min-similarity", namespace.min_similarity, zero=True)
     namespace.time_field = namespace.id_prefix = None
     indexing.check_output(namespace)
     asked = found = matched = 0

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Literal
 import lsh
 from lsh import files
 from lsh.command import console, inputs
-from lsh.dedup import MIN_RECALL
+from lsh.engine.dedup import MIN_RECALL
 
 if TYPE_CHECKING:  # other commands do not need it
-    from lsh.cache import Matches
-    from lsh.index import Index
+    from lsh.store.index import Index
+    from lsh.store.matches import Matches
     from lsh.typing import DocId
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)

@@ -10,16 +10,17 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from lsh import _start, files
-from lsh._batch import Batch
-from lsh._comparing import content_keys
-from lsh._spill import Column, Spill
-from lsh._texts import TextSource
+from lsh import files
+from lsh.base import signals
+from lsh.base.budget import Column, Spill
 from lsh.command import console
 from lsh.command.options import Reading, Running
+from lsh.engine.comparing import content_keys
+from lsh.text.batch import Batch
+from lsh.text.collections import TextSource
 from lsh.typing import Pieces
 
-INDEX_MAGIC = b"lsh-mani"  # begins the manifest of an index; lsh.index._format, which has it, is slow to import
+INDEX_MAGIC = b"lsh-mani"  # begins the manifest of an index; lsh.store.file_format, which has it, is slow to import
 NO_TEXT = -1  # the size of a missing text
 MAX_SHOWN_ID = 40  # bytes of an id in a message
 MAX_OWN = 1 << 26  # bytes of memory for the places of records and the hashes of ids under --max-memory
@@ -529,7 +530,7 @@ class TextStream(TextSource):
         """Yield what is read; the position is the one that came with it, even if a thread has read more."""
         self.num_passes, self.position = self.num_passes + 1, 0
         for self.position, item in read:
-            _start.check_ended()
+            signals.check_ended()
             yield item
         self.position = self.size
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 import lsh
-from lsh import _start
+from lsh.base import signals
 from lsh.command import compare, console, dedup, index, pairs, plan, screen, show, stats, version
 
 COMMANDS = {
@@ -35,11 +35,11 @@ example:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
-        with _start.ended_by_signals():
+        with signals.ended_by_signals():
             return _run(arguments)
     except BrokenPipeError:
         return console.EXIT_PIPE  # nothing is left to flush; see console.write_data
-    except _start.EndedError as ended:
+    except signals.EndedError as ended:
         return console.fail(ended.word, ended.code)
     except KeyboardInterrupt:  # from a handler of the program that calls this function
         return console.fail("interrupted", 128 + signal.SIGINT)

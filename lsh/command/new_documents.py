@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from lsh import files
-from lsh._batch import Batch
 from lsh.command import console, indexing, inputs, options
 from lsh.command.options import Reading
+from lsh.text.batch import Batch
 
 NUMBERS_NOTE = "; id: record number"  # in the note on how files are read, if the numbers of the records are the ids
 

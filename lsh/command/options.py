@@ -13,12 +13,13 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 import lsh
-from lsh import _checks, _threads, files
+from lsh import files
 from lsh._minhash import NORMALISATIONS
-from lsh._spill import memory_size, temporary_folder
-from lsh.minhash import MAX_FSS_SEEDS
-from lsh.planning import DEFAULT_RECALL, DEFAULT_SEEDS, chosen_bands
-from lsh.shingling import NORMAL_FORMS, UNITS
+from lsh.base import checks, threads
+from lsh.base.budget import memory_size, temporary_folder
+from lsh.sketch.hasher import MAX_FSS_SEEDS
+from lsh.sketch.planning import DEFAULT_RECALL, DEFAULT_SEEDS, chosen_bands
+from lsh.text.shingling import NORMAL_FORMS, UNITS
 from lsh.typing import Missing, PresetName
 
 MAX_RANDOM_STATE = 2**32 - 1
@@ -282,12 +283,12 @@ def reading_given(namespace: argparse.Namespace) -> list[str]:
 
 def threshold(namespace: argparse.Namespace) -> float:
     """Return the threshold."""
-    return _checks.fraction("--threshold", _given_or_default(namespace, "threshold"), zero=False)
+    return checks.fraction("--threshold", _given_or_default(namespace, "threshold"), zero=False)
 
 
 def recall(namespace: argparse.Namespace) -> float:
     """Return the recall."""
-    return _checks.fraction("--recall", _given_or_default(namespace, "recall"), zero=False, one=False)
+    return checks.fraction("--recall", _given_or_default(namespace, "recall"), zero=False, one=False)
 
 
 def bands(namespace: argparse.Namespace) -> lsh.Bands | None:
@@ -301,12 +302,12 @@ def bands(namespace: argparse.Namespace) -> lsh.Bands | None:
 
 def num_seeds(namespace: argparse.Namespace) -> int:
     """Return the number of components."""
-    return _checks.whole_number("--num-seeds", _given_or_default(namespace, "num_seeds"), 1, MAX_FSS_SEEDS)
+    return checks.whole_number("--num-seeds", _given_or_default(namespace, "num_seeds"), 1, MAX_FSS_SEEDS)
 
 
 def random_state(namespace: argparse.Namespace) -> int:
     """Return the seed of the fingerprints."""
-    return _checks.whole_number("--random-state", _given_or_default(namespace, "random_state"), 0, MAX_RANDOM_STATE)
+    return checks.whole_number("--random-state", _given_or_default(namespace, "random_state"), 0, MAX_RANDOM_STATE)
 
 
 def shingles(namespace: argparse.Namespace) -> lsh.Shingles:
@@ -333,7 +334,7 @@ def matching(namespace: argparse.Namespace) -> Matching:
         for name in (*MATCHING_DEFAULTS, "bands"):
             if getattr(namespace, name) is not None:
                 raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
-        from lsh import presets  # slow to import
+        from lsh.sketch import presets  # slow to import
 
         return _with_bands(presets.preset(namespace.preset).options(), recall=None)
     given = bands(namespace)
@@ -376,7 +377,7 @@ def _with_bands(values: dict[str, Any], recall: float | None) -> Matching:
 def num_threads(namespace: argparse.Namespace) -> int | None:
     """Return the number of threads, ``None`` for all cores."""
     given = namespace.num_threads
-    return None if given is None else _checks.whole_number("--num-threads", given, 1, _threads.MAX_THREADS)
+    return None if given is None else checks.whole_number("--num-threads", given, 1, threads.MAX_THREADS)
 
 
 def running(namespace: argparse.Namespace) -> Running:

@@ -13,7 +13,7 @@ import numpy as np
 
 import lsh
 from lsh import files
-from lsh._words import counted
+from lsh.base.wording import counted
 from lsh.command import console, inputs, options
 from lsh.command.options import Matching, Reading, Running
 

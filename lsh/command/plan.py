@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 import lsh
-from lsh import _checks, files, text_plot
-from lsh._background import SAMPLE_TEXTS
+from lsh import files
+from lsh.base import checks
 from lsh.command import console, inputs, options
 from lsh.command.options import Reading
+from lsh.report import text_plot
+from lsh.sketch.background import SAMPLE_TEXTS
 
 PLOTS = (".svg", ".png")
 
@@ -67,9 +69,9 @@ def run(namespace: argparse.Namespace) -> None:
     console.check_standard_output()
     documents, corpus, text_bytes = namespace.documents, namespace.corpus, namespace.bytes
     if documents is not None:
-        documents = _checks.whole_number("--documents", documents, 1, 2**63)
+        documents = checks.whole_number("--documents", documents, 1, 2**63)
     if text_bytes is not None:
-        text_bytes = _checks.whole_number("--bytes", text_bytes, 0, 2**63)
+        text_bytes = checks.whole_number("--bytes", text_bytes, 0, 2**63)
     if corpus is None and (documents is None) != (text_bytes is None):
         given, other = ("--bytes", "--documents") if documents is None else ("--documents", "--bytes")
         raise ValueError(f"{given} requires {other}, or --corpus")
@@ -152,7 +154,7 @@ def _draw(planned: lsh.Plan, path: str) -> None:
     import matplotlib
     from matplotlib.figure import Figure
 
-    from lsh import plot
+    from lsh.report import plot
 
     with matplotlib.rc_context(), files.Target(path, "") as target:
         matplotlib.rcdefaults()  # without the user's matplotlibrc

@@ -15,7 +15,7 @@ from lsh.command.inputs import Ids, TextStream
 from lsh.typing import DocId
 
 if TYPE_CHECKING:  # most runs do not need it
-    from lsh.index import Index
+    from lsh.store.index import Index
 
 Removed = np.ndarray[Any, Any]
 Positions = np.ndarray[Any, np.dtype[np.int64]]

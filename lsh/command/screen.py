@@ -8,8 +8,9 @@ from collections import Counter
 from contextlib import ExitStack
 
 import lsh
-from lsh import _checks, files
-from lsh._words import counted
+from lsh import files
+from lsh.base import checks
+from lsh.base.wording import counted
 from lsh.command import console, indexing, new_documents, options
 from lsh.command.new_documents import NewDocuments
 
@@ -69,10 +70,10 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh screen``."""
     started, workers = time.perf_counter(), options.num_threads(namespace)
-    _checks.whole_number("--top", namespace.top, 1)
+    checks.whole_number("--top", namespace.top, 1)
     for name in ("reject", "recommend"):
         if (value := getattr(namespace, name)) is not None:
-            _checks.fraction(f"--{name}", value, zero=False)
+            checks.fraction(f"--{name}", value, zero=False)
     if not namespace.input:
         _store(namespace)
         return

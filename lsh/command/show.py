@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 
 import lsh
 from lsh import files
-from lsh._words import counted
+from lsh.base.wording import counted
 from lsh.command import console, inputs, options
 from lsh.command.options import Reading
 

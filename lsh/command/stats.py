@@ -13,13 +13,13 @@ import numpy as np
 
 import lsh
 from lsh import files
-from lsh._batch import Batch
-from lsh._spill import Column
-from lsh._words import counted
+from lsh.base.budget import Column
+from lsh.base.wording import counted
 from lsh.command import console, inputs, options
 from lsh.command.options import Reading, Running
-from lsh.minhash import batch_fingerprints
-from lsh.shingling import MAX_UNITS
+from lsh.sketch.hasher import batch_fingerprints
+from lsh.text.batch import Batch
+from lsh.text.shingling import MAX_UNITS
 
 MAX_SHINGLED_TEXTS = 10_000  # texts whose shingles are counted
 MAX_SHINGLED_BYTES = 1_000_000  # of such a text, since a shingle needs about 100 bytes as an object

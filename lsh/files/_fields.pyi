@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 
-from lsh._batch import Batch
+from lsh.text.batch import Batch
 
 _Spans = np.ndarray[Any, np.dtype[np.int64]]
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]

@@ -12,8 +12,8 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove, strerror
 
 from lsh cimport _kernels as c
-from lsh._batch cimport Batch
-from lsh._memory cimport resize
+from lsh.text.batch cimport Batch
+from lsh.base.memory cimport resize
 
 import mmap as _mmap
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import IO
 
-from lsh import _positions
+from lsh.base import file_io
 from lsh.files import compression
 from lsh.files._fields import count_lines
 
@@ -105,8 +105,8 @@ def descriptor(file: IO[bytes]) -> int | None:
 
 def read_at(file: int, begin: int, size: int) -> bytes:
     """Return bytes of a file, by its descriptor, and put its position behind them; fewer at the end of the file."""
-    data = _positions.read_at(file, size, begin)
-    while data and len(data) < size and (more := _positions.read_at(file, size - len(data), begin + len(data))):
+    data = file_io.read_at(file, size, begin)
+    while data and len(data) < size and (more := file_io.read_at(file, size - len(data), begin + len(data))):
         data += more  # a system reads at most about 2 GB at once
     os.lseek(file, begin + len(data), os.SEEK_SET)
     return data

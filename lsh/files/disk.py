@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, Any, NamedTuple
 
-from lsh._spill import temporary_errors
+from lsh.base.budget import temporary_errors
 from lsh.files.records import InputError
 
 BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and has to get it back

@@ -12,9 +12,9 @@ from itertools import chain
 
 import numpy as np
 
-from lsh import _checks
-from lsh._spill import Spill
-from lsh._words import counted
+from lsh.base import checks
+from lsh.base.budget import Spill
+from lsh.base.wording import counted
 from lsh.files import urls
 from lsh.files.disk import STANDARD
 from lsh.files.finding import Sources, expanded, find_sources
@@ -179,8 +179,8 @@ class Documents:
             delimiter=None if delimiter is None else checked_delimiter(delimiter),
             encoding=checked_encoding("utf-8" if encoding is None else encoding),
             encoding_given=encoding is not None,
-            skip_bad=_checks.choice("on_bad_line", on_bad_line, ("error", "skip")) == "skip",
-            allow_missing=_checks.choice("missing", missing, ("error", "empty")) == "empty",
+            skip_bad=checks.choice("on_bad_line", on_bad_line, ("error", "skip")) == "skip",
+            allow_missing=checks.choice("missing", missing, ("error", "empty")) == "empty",
             null_ids=null_ids,
             added=tuple(added),
         )

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath, PurePosixPath
 from typing import NamedTuple
 
-from lsh._words import counted
+from lsh.base.wording import counted
 from lsh.files import compression, urls
 from lsh.files.disk import STANDARD
 from lsh.files.locations import location

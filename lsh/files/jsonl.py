@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from lsh._batch import Batch
 from lsh.files._fields import json_fields
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
 from lsh.files.records import (
@@ -26,6 +25,7 @@ from lsh.files.records import (
     listed,
     utf8,
 )
+from lsh.text.batch import Batch
 
 TEXT_REMEDY = "name the text's field with --field"  # where a record lacks the field
 SKIP_REMEDY = "use --missing empty or --on-bad-line skip"  # where others have it

@@ -22,8 +22,7 @@ from typing import IO, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from lsh._batch import Batch
-from lsh._spill import Spill
+from lsh.base.budget import Spill
 from lsh.files import compression
 from lsh.files._fields import count_lines
 from lsh.files.blocks import READ_SIZE, Stream, blocks, chunks, descriptor, file_blocks, read_at
@@ -44,6 +43,7 @@ from lsh.files.records import (
     utf8,
 )
 from lsh.files.storage import Input, Target
+from lsh.text.batch import Batch
 
 MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than the block
 MAX_START = 1 << 16  # bytes of a file of which the first line is checked

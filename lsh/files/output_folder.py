@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
-from lsh import _start
+from lsh.base import signals
 from lsh.files import uploads, urls
 from lsh.files.disk import STANDARD, beside, mode, named_errors
 from lsh.files.locations import Local, Url, contents, location
@@ -59,7 +59,7 @@ class FolderTarget:
 
     def commit(self) -> None:
         """Put the folder, or its files, in place, unless a signal has asked the command to end."""
-        _start.check_ended()
+        signals.check_ended()
         self._folder.commit()
 
     def __exit__(self, *error: object) -> None:
@@ -110,7 +110,7 @@ class _LocalFolder:
 
     def commit(self) -> None:
         """Put the folder, or its files, in place, unless a signal has asked the command to end."""
-        _start.check_ended()
+        signals.check_ended()
         filled = str(self._beside)
         for relative, data in zip(self._copies, contents(list(self._copies.values()))):
             with named_errors(os.path.join(self._name, relative), True), open(self._made(relative), "wb") as file:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsh._spill import Spill
+from lsh.base.budget import Spill
 
 BITS = 30  # of the length of an entry
 MAX_LENGTH = (1 << BITS) - 1

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from lsh import _threads
+from lsh.base import threads
 
 WAITING = 4  # items, such as blocks of documents, that wait at most; at least 2: one item and the end
 
@@ -31,7 +31,7 @@ def prefetched(items: Iterable[Item]) -> Iterator[Item]:
     """
     waiting: queue.Queue[Prefetched[Item]] = queue.Queue(WAITING)
     stopped = threading.Event()
-    thread = _threads.started(_fill, waiting, iter(items), stopped, daemon=True)
+    thread = threads.started(_fill, waiting, iter(items), stopped, daemon=True)
     if thread is None:
         yield from items
         return

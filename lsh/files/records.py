@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsh._batch import Batch
 from lsh.files import compression
 from lsh.files.ranks import Rank, Ranks, as_ranks
+from lsh.text.batch import Batch
 
 FORMATS = ("jsonl", "csv", "tsv", "txt")  # of lines of text, each plain or compressed
 LINES = {**{name: name for name in FORMATS}, "ndjson": "jsonl"}  # by ending

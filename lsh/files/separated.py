@@ -16,8 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import ClassVar, NamedTuple
 
-from lsh._batch import Batch
-from lsh._words import counted
+from lsh.base.wording import counted
 from lsh.files._fields import csv_cells, line_cells
 from lsh.files.blocks import Stream
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, Spans, joined
@@ -37,6 +36,7 @@ from lsh.files.records import (
     utf8,
     without_surrogates,
 )
+from lsh.text.batch import Batch
 
 MAX_CELL_LENGTH = 1 << 30  # characters of a cell of CSV: a limit if a quote is never closed
 MAX_CELLS = sys.maxsize  # of a record without a header: any number

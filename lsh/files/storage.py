@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from lsh import _positions, _start
+from lsh.base import file_io, signals
 from lsh.files import compression, disk, records, remote, urls
 from lsh.files._fields import copy_ranges, read_ranges
 from lsh.files.blocks import READ_SIZE, descriptor, read_at
@@ -217,7 +217,7 @@ class _LocalRanges(Ranges):
 
     def joined(self, begins: Array, ends: Array) -> bytes:
         """Return the bytes of ranges, one after the other."""
-        with _positions.exclusive():
+        with file_io.exclusive():
             data = read_ranges(self._descriptor, begins, ends, self._buffer)
         os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
         return self._checked(data, int((ends - begins).sum()))
@@ -318,7 +318,7 @@ class Target:
             if file is None:
                 return 0
             self._sink.flush()
-            with _positions.exclusive():
+            with file_io.exclusive():
                 return copy_ranges(source, file, begins, ends, buffer)
 
     def complete(self) -> None:
@@ -331,7 +331,7 @@ class Target:
 
     def commit(self) -> None:
         """Let the file appear, unless a signal has asked the command to end."""
-        _start.check_ended()
+        signals.check_ended()
         if not self._is_complete:
             self.complete()
         with self._errors():

@@ -17,8 +17,6 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from lsh._batch import Batch
-from lsh._texts import as_batch
 from lsh.files.output_folder import ShardTarget
 from lsh.files.places import Array, Flags
 from lsh.files.prefetch import prefetched
@@ -37,6 +35,8 @@ from lsh.files.records import (
     utf8,
 )
 from lsh.files.storage import Input, Target
+from lsh.text.batch import Batch
+from lsh.text.collections import as_batch
 
 MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and approximate bytes, that are read at once
 MAX_GATHERED = 1 << 26  # bytes of rows that are gathered before they are written as a row group

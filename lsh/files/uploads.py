@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
-from lsh._spill import temporary_errors
+from lsh.base.budget import temporary_errors
 from lsh.files import remote
 from lsh.files.urls import WEB, scheme, shown
 

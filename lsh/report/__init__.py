@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-import lsh
-from lsh import _checks
-from lsh.dedup import Deduplication
+from lsh.base import checks
+from lsh.base.version import __version__
+from lsh.engine.dedup import Deduplication
 from lsh.report import charts, drawing, page, pairs, recall
 from lsh.report.choice import Choice, Pair, checked_result, checked_sizes, choose, sides
 from lsh.report.lookup import TextLookup
@@ -136,7 +136,7 @@ def html(
         page.element("div", charts.removals(run), charts.s_curve(run, measured, group), class_="columns"),
         page.contents(sections),
         *sections,
-        page.element("footer", f"Made by lsh {lsh.__version__}. This file is complete and loads nothing else."),
+        page.element("footer", f"Made by lsh {__version__}. This file is complete and loads nothing else."),
     ]
     return page.document("Deduplication report", page.joined(parts))
 
@@ -166,7 +166,7 @@ def _checked_choice(choice: Choice | None, run: DeduplicationRun, sample_pairs: 
     if choice is None:
         sample_pairs = recall.SAMPLE_PAIRS if sample_pairs is None else sample_pairs
         return choose(run.result, sizes=run.sizes, sample_pairs=sample_pairs)
-    choice = _checks.instance("choice", choice, Choice, "what lsh.report.choose returns")
+    choice = checks.instance("choice", choice, Choice, "what lsh.report.choose returns")
     if sample_pairs is not None:
         raise ValueError("sample_pairs cannot be combined with choice; pass sample_pairs to lsh.report.choose")
     if choice.positions and choice.positions[-1] >= len(run.sizes):

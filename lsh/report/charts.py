@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lsh._words import counted
+from lsh.base.wording import counted
 from lsh.report import page
 from lsh.report.drawing import percent
 from lsh.report.measures import MIN_PAIRS, DeduplicationRun, PairGroup, SimilarityHistogram, similarity_histogram

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh import _checks
-from lsh.dedup import Deduplication
+from lsh.base import checks
+from lsh.engine.dedup import Deduplication
 from lsh.report import recall
 from lsh.report.lookup import checked_length
 from lsh.typing import Indexed
@@ -141,7 +141,7 @@ def choose(result: Deduplication, *, sizes: Indexed, sample_pairs: int = recall.
     """
     checked_result(result)
     lengths = checked_sizes(sizes, len(result.keep))
-    limit = _checks.whole_number("sample_pairs", sample_pairs, 0, recall.MAX_SAMPLE_PAIRS)
+    limit = checks.whole_number("sample_pairs", sample_pairs, 0, recall.MAX_SAMPLE_PAIRS)
     removed, threshold = result.removed, result.parameters["threshold"]
     first, number = cluster_sizes(removed)
     largest = first[np.argsort(-number, kind="stable")[:MAX_CLUSTERS]]
@@ -232,7 +232,7 @@ def cluster_sizes(removed: Records) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 def checked_result(result: object) -> Deduplication:
     """Return `result` if it is a Deduplication."""
-    return _checks.instance("result", result, Deduplication, "what lsh.deduplicate returns")
+    return checks.instance("result", result, Deduplication, "what lsh.deduplicate returns")
 
 
 def checked_sizes(sizes: Indexed, number: int) -> NDArray[np.int64]:

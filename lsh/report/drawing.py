@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import lsh
-from lsh._words import counted, size
-from lsh.dedup import CAP
+from lsh.base.version import __version__
+from lsh.base.wording import counted, size
+from lsh.engine.dedup import CAP
 from lsh.report.choice import Choice
 from lsh.report.lookup import MAX_NAME_LENGTH, decoded, shortened
 from lsh.report.measures import (
@@ -253,7 +253,7 @@ def what_was_run(run: DeduplicationRun, parameters: Mapping[str, object]) -> Htm
 def _values(run: DeduplicationRun, parameters: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield the name and the value of each parameter."""
     counts = run.result.summary()
-    yield "version", f"lsh-dedup {lsh.__version__}"
+    yield "version", f"lsh-dedup {__version__}"
     yield "threshold", f"{run.threshold:g}"
     name = "planned recall" if run.left_out else "promised recall"
     yield name, f"{run.promised_recall:.6f} at the threshold{', not kept in large buckets' if run.left_out else ''}"

@@ -12,10 +12,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh import _checks
-from lsh._batch import Batch
-from lsh._texts import each_piece
+from lsh.base import checks
 from lsh.report.page import Html, element
+from lsh.text.batch import Batch
+from lsh.text.collections import each_piece
 from lsh.typing import Indexed, Text, TextsByPosition, TextStream
 
 MAX_NAME_LENGTH = 120  # characters that are shown of an id or a source
@@ -48,7 +48,7 @@ class TextLookup:
         self._name = name
         self._stream = texts if callable(texts) and not hasattr(texts, "__getitem__") else None
         texts = cast(TextsByPosition, texts if self._stream is None else {})
-        if isinstance(texts, _checks.TEXT_TYPES) or not hasattr(texts, "__getitem__"):
+        if isinstance(texts, checks.TEXT_TYPES) or not hasattr(texts, "__getitem__"):
             raise TypeError(
                 f"{name} must be a sequence of texts, a dict {{position: text}}, or a function that returns the texts, "
                 f"got {type(texts).__name__}; lsh.report.choose tells the positions that are read"
@@ -59,7 +59,7 @@ class TextLookup:
         self._ids = None if ids is None else _by_position(ids)
         if ids is not None and number is not None and not isinstance(ids, Mapping):
             checked_length(ids_name, ids, number)
-        if isinstance(ids, _checks.TEXT_TYPES) or (ids is not None and not hasattr(ids, "__getitem__")):
+        if isinstance(ids, checks.TEXT_TYPES) or (ids is not None and not hasattr(ids, "__getitem__")):
             raise TypeError(
                 f"{ids_name} must be a sequence of ids, or a dict {{position: id}}, got {type(ids).__name__}"
             )
@@ -75,7 +75,7 @@ class TextLookup:
     def _checked(self, position: int, value: object) -> Text:
         if hasattr(value, "as_py"):  # of an Arrow array
             value = value.as_py()
-        return _checks.text(f"{self._name}[{position}]", "" if value is None else value)
+        return checks.text(f"{self._name}[{position}]", "" if value is None else value)
 
     def readable(self, position: int) -> str:
         """Return a text as str, to be shown."""
@@ -128,7 +128,7 @@ def _by_position(values: TextsByPosition) -> TextsByPosition:
 
 def checked_length(name: str, values: Indexed, number: int) -> None:
     """Check that there is one value for each document."""
-    kinds = (*_checks.TEXT_TYPES, Mapping, set, frozenset)
+    kinds = (*checks.TEXT_TYPES, Mapping, set, frozenset)
     if isinstance(values, kinds) or not (hasattr(values, "__len__") and hasattr(values, "__iter__")):
         raise TypeError(f"{name} must be a sequence with one value for each document, got {type(values).__name__}")
     if len(values) != number:
@@ -137,7 +137,7 @@ def checked_length(name: str, values: Indexed, number: int) -> None:
 
 def decoded(value: object) -> str:
     """Return bytes decoded as UTF-8, and other objects as `str` converts them."""
-    return bytes(value).decode("utf-8", "replace") if isinstance(value, _checks.TEXT_TYPES[1:]) else str(value)
+    return bytes(value).decode("utf-8", "replace") if isinstance(value, checks.TEXT_TYPES[1:]) else str(value)
 
 
 def shortened(value: str, length: int) -> str:

@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh._sketch_filter import LOSS
-from lsh.bands import Bands
-from lsh.dedup import Deduplication
-from lsh.minhash import MinHasher
-from lsh.planning import Plan
+from lsh.engine.dedup import Deduplication
 from lsh.report.choice import cluster_sizes, sides
 from lsh.report.lookup import TextLookup, checked_length, decoded
 from lsh.report.recall import MeasuredRecall
+from lsh.sketch.bands import Bands
+from lsh.sketch.hasher import MinHasher
+from lsh.sketch.planning import Plan
+from lsh.sketch.sketch_filter import LOSS
 from lsh.typing import Clusters, Indexed, Verify
 
 MIN_PAIRS = 20  # to measure a recall

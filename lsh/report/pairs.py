@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from lsh import _checks
-from lsh._words import counted
+from lsh.base import checks
+from lsh.base.wording import counted
 from lsh.report.choice import Choice, Pair, removed_for
 from lsh.report.measures import DeduplicationRun
 from lsh.report.page import Html, element, joined, section
@@ -177,8 +177,8 @@ def excerpts(a: str, b: str, length: int = PAIR_LENGTH) -> tuple[Excerpt, Excerp
     sails on Monday[ in fog]. Reuter
     """
     for name, text in (("a", a), ("b", b)):
-        _checks.instance(name, text, str, "a str")
-    length = _checks.whole_number("length", length, 1)
+        checks.instance(name, text, str, "a str")
+    length = checks.whole_number("length", length, 1)
     start, end = _common_ends(a, b)
     windows = [text[start : min(len(text) - end, start + MAX_COMPARED)] for text in (a, b)]
     first, second = map(WORD.findall, windows)

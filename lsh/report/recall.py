@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.bands import Bands
-from lsh.dedup import find_pairs
-from lsh.minhash import MinHasher, wilson_interval
-from lsh.shingling import jaccard_matrix
+from lsh.engine.dedup import find_pairs
+from lsh.sketch.bands import Bands
+from lsh.sketch.hasher import MinHasher, wilson_interval
+from lsh.text.shingling import jaccard_matrix
 from lsh.typing import Text
 
 __all__ = [

@@ -14,9 +14,14 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
 
-import lsh
-from lsh import _checks
+from lsh.base import checks
+from lsh.base.version import __version__
+from lsh.engine.dedup import deduplicate as deduplicate_texts
+from lsh.sketch.bands import Bands
+from lsh.sketch.hasher import MinHasher
+from lsh.sketch.planning import Plan
 from lsh.spark import _stages
+from lsh.text.shingling import Shingles
 from lsh.typing import Clusters, Verify
 
 if TYPE_CHECKING:
@@ -58,9 +63,9 @@ def deduplicate(
     *,
     threshold: float | None = None,
     recall: float | None = None,
-    bands: lsh.Bands | lsh.Plan | None = None,
-    shingles: lsh.Shingles | None = None,
-    hasher: lsh.MinHasher | None = None,
+    bands: Bands | Plan | None = None,
+    shingles: Shingles | None = None,
+    hasher: MinHasher | None = None,
     num_seeds: int | None = None,
     random_state: int | None = 0,
     keep: str | Column = "first",
@@ -147,9 +152,9 @@ def removed(
     *,
     threshold: float | None = None,
     recall: float | None = None,
-    bands: lsh.Bands | lsh.Plan | None = None,
-    shingles: lsh.Shingles | None = None,
-    hasher: lsh.MinHasher | None = None,
+    bands: Bands | Plan | None = None,
+    shingles: Shingles | None = None,
+    hasher: MinHasher | None = None,
     num_seeds: int | None = None,
     random_state: int | None = 0,
     keep: str | Column = "first",
@@ -197,9 +202,9 @@ def find_pairs(
     threshold: float | None = None,
     others: DataFrame | None = None,
     recall: float | None = None,
-    bands: lsh.Bands | lsh.Plan | None = None,
-    shingles: lsh.Shingles | None = None,
-    hasher: lsh.MinHasher | None = None,
+    bands: Bands | Plan | None = None,
+    shingles: Shingles | None = None,
+    hasher: MinHasher | None = None,
     num_seeds: int | None = None,
     random_state: int | None = 0,
     verify: Verify = "exact",
@@ -290,9 +295,9 @@ class _Run(NamedTuple):
     def described(self, frame: DataFrame, id: str) -> DataFrame:
         """Return a DataFrame with the parameters in the metadata of a column."""
         matching = self.matching
-        plan = matching.bands if isinstance(matching.bands, lsh.Plan) else None
+        plan = matching.bands if isinstance(matching.bands, Plan) else None
         values = {
-            "version": lsh.__version__,
+            "version": __version__,
             "threshold": matching.threshold,
             "recall": None if plan is None else plan.recall,
             "bands": matching.only_bands.to_dict(),
@@ -309,9 +314,9 @@ class _Run(NamedTuple):
 def _matching(
     threshold: float | None,
     recall: float | None,
-    bands: lsh.Bands | lsh.Plan | None,
-    shingles: lsh.Shingles | None,
-    hasher: lsh.MinHasher | None,
+    bands: Bands | Plan | None,
+    shingles: Shingles | None,
+    hasher: MinHasher | None,
     num_seeds: int | None,
     random_state: int | None,
     clusters: Clusters,
@@ -323,7 +328,7 @@ def _matching(
     _stages.check_driver()
     from lsh.spark._tasks import Matching
 
-    checked = lsh.deduplicate(
+    checked = deduplicate_texts(
         [],
         threshold,
         recall=recall,
@@ -353,7 +358,7 @@ def _started(
     second: object,
 ) -> _Run:
     """Check the DataFrames and their columns, the ids, and the Python of the executors; `second` may be ``None``."""
-    limit = _checks.whole_number("max_nodes", max_nodes, 1, MOST_NODES)
+    limit = checks.whole_number("max_nodes", max_nodes, 1, MOST_NODES)
     sources = [_stages.checked_source("df", df, text, id)]
     if second is not None:
         sources.append(_stages.checked_source(name, second, text, id))

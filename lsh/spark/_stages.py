@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lsh import _checks
-from lsh._words import counted
+from lsh.base import checks
+from lsh.base.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -91,7 +91,7 @@ def checked_source(name: str, frame: object, text: object, id: object) -> Source
     if frame.isStreaming:
         raise TypeError(f"{name} must not be a stream; read it as a batch")
     for parameter, value in (("text", text), ("id", id)):
-        _checks.instance(parameter, value, str, "the name of a column")
+        checks.instance(parameter, value, str, "the name of a column")
         _check_column(name, frame, parameter, str(value))
     _warn_of_random_values(name, frame)
     source = Source(name, frame, str(text), str(id))
@@ -276,7 +276,7 @@ def check_workers(spark: SparkSession) -> None:
     """
     from pyspark.sql import functions
 
-    from lsh import __version__
+    from lsh.base.version import __version__
 
     application = spark.conf.get("spark.app.id", "")
     if application in _checked:

@@ -21,19 +21,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-import lsh
-from lsh._batch import Batch
-from lsh._comparing import content_keys
-from lsh._corpus import MAX_DOCUMENTS
-from lsh._deciding import Components
-from lsh._spill import Array, Spill
-from lsh._texts import each_piece
-from lsh.minhash import batch_fingerprints, work_shares
+from lsh.base.budget import MAX_DOCUMENTS, Array, Spill
+from lsh.engine.comparing import content_keys
+from lsh.engine.deciding import Components
+from lsh.engine.dedup import deduplicate, find_pairs
+from lsh.sketch.bands import Bands
+from lsh.sketch.hasher import MinHasher, batch_fingerprints, work_shares
+from lsh.sketch.planning import Plan
+from lsh.text.batch import Batch
+from lsh.text.collections import each_piece
 
 KEY = b"lsh.spark nodes."  # of the hash of texts: 16 bytes
 CHUNK = 1 << 20  # keys or links that are sorted at once
 SHARE = 1 << 10  # texts in a share of work
-SHARE_FACTOR = 4  # as in `lsh._corpus`
+SHARE_FACTOR = 4  # as in `lsh.engine.corpus`
 OUT = 1 << 16  # rows in a batch of output
 ROW_PAIRS = 1 << 10  # pairs of 16 bytes in a row of keys or links
 LINK_BYTES = 1 << 26  # of links that a task holds in memory; more are in a temporary file
@@ -49,17 +50,17 @@ Batches = Iterator[pa.RecordBatch]
 class Matching(NamedTuple):
     """The parameters that define near duplicates; `lsh.deduplicate` explains each value."""
 
-    hasher: lsh.MinHasher
-    bands: lsh.Bands | lsh.Plan
+    hasher: MinHasher
+    bands: Bands | Plan
     threshold: float
     verify: Any
     clusters: Any
     max_memory: int | str | None
 
     @property
-    def only_bands(self) -> lsh.Bands:
+    def only_bands(self) -> Bands:
         """The bands, without the threshold and recall of a plan."""
-        return self.bands.bands if isinstance(self.bands, lsh.Plan) else self.bands
+        return self.bands.bands if isinstance(self.bands, Plan) else self.bands
 
     def options(self) -> dict[str, Any]:
         """Return the parameters that `deduplicate` and `find_pairs` share in a task."""
@@ -457,7 +458,7 @@ def decide(matching: Matching, has_old: bool, batches: Batches) -> Batches:
         if not len(texts):
             continue
         against = old_texts if has_old else None
-        found = lsh.deduplicate(texts, against=against, clusters=matching.clusters, **matching.options()).removed
+        found = deduplicate(texts, against=against, clusters=matching.clusters, **matching.options()).removed
         all_ids = pa.chunked_array([*ids.chunks, *old_ids.chunks], ids.type)
         for start in range(0, len(found), OUT):
             part = found[start : start + OUT]
@@ -478,7 +479,7 @@ def pair(matching: Matching, two: bool, batches: Batches) -> Batches:
     for segment, schema in segments(batches):
         ids, texts = segment.new.columns(schema)
         other_ids, other_texts = segment.old.columns(schema)
-        found = lsh.find_pairs(texts, others=other_texts if two else None, **matching.options())
+        found = find_pairs(texts, others=other_texts if two else None, **matching.options())
         seconds = other_ids if two else ids
         while some := list(islice(found, OUT)):
             i, j, similarity = (np.array(values) for values in zip(*some))

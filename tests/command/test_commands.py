@@ -21,8 +21,8 @@ from answers import exact_pairs, read_table, removals
 from running import done, lsh, process, refused
 
 import lsh as package
-from lsh import text_plot
 from lsh.command import console
+from lsh.report import text_plot
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 

@@ -22,7 +22,8 @@ from running import DEFAULT_SIGNALS, done, environment, lsh, refused
 
 import lsh as package
 from lsh.command import console, index_add
-from lsh.index import Index, _manifest
+from lsh.store import manifest
+from lsh.store.index import Index
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 DAYS = ["2024-01-01", "2024-01-02T06:00:00Z", "2024-01-03T01:00:00+01:00"]
@@ -48,7 +49,7 @@ def write_lines(path: Path, numbers: range) -> None:
 @pytest.fixture(autouse=True)
 def constant_lock(monkeypatch):
     """The file of the lock has the time at which it was locked, and `refused` compares all files."""
-    monkeypatch.setattr("lsh.index._lock.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
+    monkeypatch.setattr("lsh.store.lock.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
 
 
 @pytest.fixture
@@ -581,7 +582,7 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
     with Index.open(tmp_path / "x.index") as index:
         assert len(index) == len(expected)
         assert set(index) == expected
-    assert _manifest.read(str(tmp_path / "x.index")).note == {}
+    assert manifest.read(str(tmp_path / "x.index")).note == {}
     assert json.loads(done(tmp_path, *command, "--json"))["documents"] == len(expected)  # a finished run starts anew
 
 
@@ -617,7 +618,7 @@ def test_the_place_is_part_of_the_commit(tmp_path, monkeypatch, small_steps, is_
     """The run ends before or after the step that makes a commit durable: there are documents and place, or neither."""
     write_lines(tmp_path / "x.jsonl", range(9_000))
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    real = _manifest.replace_manifest
+    real = manifest.replace_manifest
 
     def fail(*arguments):
         if is_written:
@@ -625,11 +626,11 @@ def test_the_place_is_part_of_the_commit(tmp_path, monkeypatch, small_steps, is_
         raise OSError("no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_manifest, "replace_manifest", fail)
+        patch.setattr(manifest, "replace_manifest", fail)
         assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 2
     with Index.open(tmp_path / "x.index") as index:
         stored = len(index)
-    assert (stored > 0) == (len(_manifest.read(str(tmp_path / "x.index")).note) == 1) == is_written
+    assert (stored > 0) == (len(manifest.read(str(tmp_path / "x.index")).note) == 1) == is_written
     counts = json.loads(done(tmp_path, "index", "add", "x.index", "x.jsonl", "--json"))
     assert counts["documents"] == 9_000 - stored
     assert (counts["replaced"], counts["stored"]) == (0, 9_000)
@@ -649,7 +650,7 @@ def test_an_interrupted_run_continues_after_other_commands(tmp_path, monkeypatch
         result = lsh(tmp_path, "index", "add", "x.index", name)
         assert b"continuing after an interrupt" in result.stderr
         assert b"in place of others" not in result.stderr
-    assert _manifest.read(str(tmp_path / "x.index")).note == {}
+    assert manifest.read(str(tmp_path / "x.index")).note == {}
     with Index.open(tmp_path / "x.index") as index:
         assert len(index) == 17_998
         assert "d0" not in index
@@ -666,7 +667,7 @@ def test_few_interrupted_commands_are_remembered(tmp_path, monkeypatch, small_st
     with monkeypatch.context() as patch:
         stop_after(patch, 1)
         assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
-    names = list(_manifest.read(str(tmp_path / "x.index")).note)
+    names = list(manifest.read(str(tmp_path / "x.index")).note)
     assert {name for name in names if len(name) < 10} == {"screen", *(f"add {number}" for number in range(16))}
     assert len(names) == 18
 
@@ -784,16 +785,16 @@ def test_options_may_stand_before_what_may_be_missing(tmp_path):
 def test_the_note_of_a_screen_is_left_as_it_is(tmp_path, monkeypatch, small_steps):
     done(tmp_path, "index", "create", "x.index", "--screen", "--reject", "0.7", "-q")
     note = {"screen": {"reject": 0.7, "recommend": 0.5}}
-    assert _manifest.read(str(tmp_path / "x.index")).note == note
+    assert manifest.read(str(tmp_path / "x.index")).note == note
     write_lines(tmp_path / "a.jsonl", range(9_000))
     with monkeypatch.context() as patch:
         stop_after(patch, 1)
         assert lsh(tmp_path, "index", "add", "x.index", "a.jsonl").returncode == 130
-    interrupted = _manifest.read(str(tmp_path / "x.index")).note
+    interrupted = manifest.read(str(tmp_path / "x.index")).note
     assert sorted(name.partition(" ")[0] for name in interrupted) == ["add", "screen"]
     assert interrupted["screen"] == note["screen"]
     done(tmp_path, "index", "add", "x.index", "a.jsonl")
-    assert _manifest.read(str(tmp_path / "x.index")).note == note
+    assert manifest.read(str(tmp_path / "x.index")).note == note
 
 
 @pytest.mark.few(1)
@@ -840,7 +841,7 @@ def test_an_index_must_exist(tmp_path, action):
 
 def test_another_writer_is_named(folder, monkeypatch):
     with Index.open(folder / "a.index", "a"):
-        monkeypatch.setattr("lsh.index._lock.socket.gethostname", lambda: "another machine")
+        monkeypatch.setattr("lsh.store.lock.socket.gethostname", lambda: "another machine")
         for more in (["add", "a.index", SAMPLE], ["remove", "a.index", "s001"], ["compact", "a.index"]):
             message = refused(folder, "index", *more)
             assert f"another writer has the index {folder / 'a.index'} open: process {os.getpid()} on " in message

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from running import done, lsh, refused
 
-from lsh.index import Index
+from lsh.store.index import Index
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running import done, refused
 
-from lsh._spill import Spill
+from lsh.base.budget import Spill
 from lsh.command.inputs import Priorities
 from lsh.files.ranks import Ranking, as_ranks
 

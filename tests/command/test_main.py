@@ -532,7 +532,7 @@ def test_a_signal_that_is_ignored_stays_ignored(news):
     ("module", "number"),
     [
         ("numpy", signal.SIGINT),
-        ("lsh._grouping", signal.SIGINT),
+        ("lsh.engine.grouping", signal.SIGINT),
         ("lsh.command.options", signal.SIGINT),
         ("argparse", signal.SIGINT),
         ("numpy", signal.SIGTERM),

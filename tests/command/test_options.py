@@ -14,11 +14,12 @@ from running import done, refused
 from running import lsh as run
 
 import lsh
-from lsh import files, planning, presets
-from lsh._spill import Spill
+from lsh import files, presets
+from lsh.base.budget import Spill
 from lsh.command import inputs, options
 from lsh.command.console import Parser
 from lsh.command.options import Matching, Reading, Running
+from lsh.sketch import planning
 
 
 def parsed(line: str = "", preset: str | None = None) -> argparse.Namespace:

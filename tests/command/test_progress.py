@@ -12,7 +12,7 @@ from reading import COMPRESSIONS, pack
 from running import done
 
 from lsh import files
-from lsh._progress import Line, Remaining
+from lsh.base.progress import Line, Remaining
 from lsh.command import console, inputs
 from lsh.command.options import Reading
 
@@ -142,7 +142,7 @@ def test_a_line_of_bytes(monkeypatch):
             return True
 
     times = iter([0.0, 2.0, 4.0])
-    monkeypatch.setattr("lsh._progress.time.perf_counter", lambda: next(times))
+    monkeypatch.setattr("lsh.base.progress.time.perf_counter", lambda: next(times))
     monkeypatch.setattr("sys.stderr", terminal := Terminal())
     line = Line()
     line("writing", 0, 4_000_000, "byte")
@@ -177,7 +177,7 @@ def test_the_time_left_of_the_whole_run(slower):
 
 def test_the_whole_run_in_a_line(monkeypatch):
     times = iter([0.0, 0.0, 5.0, 40.0])
-    monkeypatch.setattr("lsh._progress.time.perf_counter", lambda: next(times))
+    monkeypatch.setattr("lsh.base.progress.time.perf_counter", lambda: next(times))
     monkeypatch.setattr("sys.stderr", log := io.StringIO())
     meter = console.progress(False, "out.gz", [], verbose=True, later={"writing": 4.0})
     for done_now in (0, 1, 4):
@@ -196,7 +196,7 @@ def test_quiet_runs_draw_nothing(capfd):
 def test_a_log_gets_a_line_from_time_to_time(monkeypatch):
     """Where standard error is no terminal, a verbose run prints a plain line each 30 seconds, and none at the end."""
     times = iter([0.0, 1.0, 29.0, 31.0, 60.0, 62.0, 100.0, 200.0])
-    monkeypatch.setattr("lsh._progress.time.perf_counter", lambda: next(times))
+    monkeypatch.setattr("lsh.base.progress.time.perf_counter", lambda: next(times))
     monkeypatch.setattr("sys.stderr", log := io.StringIO())
     meter = console.progress(False, "out.tsv", [], verbose=True)
     for place in (0, 1, 2, 3, 4):

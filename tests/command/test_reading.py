@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from running import done, lsh, refused
 
-from lsh import _spill
-from lsh._spill import Spill
+import lsh.base.budget
+from lsh.base.budget import Spill
 from lsh.command import inputs
 from lsh.command.inputs import TextStream
 from lsh.files import disk
@@ -235,7 +235,7 @@ def test_ids_that_repeat_in_references(shards):
 def test_the_first_repeated_id(monkeypatch, most, chunk):
     """Equal hashes of different ids are not a repetition. All keys are sorted and read at once, or some at a time."""
     monkeypatch.setattr(inputs, "MAX_SORTED", most)
-    monkeypatch.setattr(_spill, "CHUNK", chunk)
+    monkeypatch.setattr(lsh.base.budget, "CHUNK", chunk)
 
     def first(*identities, key=lambda identity: zlib.crc32(identity)):
         keys = Spill().column(np.uint64)
@@ -416,7 +416,7 @@ def test_a_bad_folder_for_temporary_files(tmp_path, monkeypatch, place):
     (tmp_path / "closed").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / place))
     if place == "closed":
-        monkeypatch.setattr("lsh._spill.os.access", lambda path, mode: path != str(tmp_path / place))
+        monkeypatch.setattr("lsh.base.budget.os.access", lambda path, mode: path != str(tmp_path / place))
     message = f"{tmp_path / place}: TMPDIR must name a folder that can be written to; correct it or unset it"
     for arguments in (["in.txt", "--max-memory", "1GB"], ["-", "--format", "txt"]):
         assert message in refused(tmp_path, "dedup", *arguments, "-o", "out.txt", stdin=A + b"\n")

@@ -11,7 +11,7 @@ from running import done, lsh, refused
 
 from lsh import Index, Screen
 from lsh.command import screen as command
-from lsh.index.screen import RECOMMEND, REJECT, TOP
+from lsh.store.screen import RECOMMEND, REJECT, TOP
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 TEXTS = {
@@ -35,7 +35,7 @@ def exact(a: str, b: str) -> float:
 @pytest.fixture(autouse=True)
 def constant_lock(monkeypatch):
     """The file of the lock has the time at which it was locked, and `refused` compares all files."""
-    monkeypatch.setattr("lsh.index._lock.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
+    monkeypatch.setattr("lsh.store.lock.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ sys.path[:0] = [str(TESTS), str(TESTS / "index")]
 
 with atheris.instrument_imports(include=["lsh"]):
     import lsh
-    from lsh._texts import as_batch
     from lsh.files._fields import csv_cells, json_fields, line_cells
+    from lsh.text.collections import as_batch
 
 import producer  # noqa: E402
 import reference  # noqa: E402

@@ -336,7 +336,7 @@ def far_copies(number: int = 400, copies: int = 80) -> list[str]:
 @pytest.mark.parametrize("cap", [40, 1000])
 def test_the_measured_recall_counts_comparisons_that_were_left_out(monkeypatch, cap, clusters):
     """The copies share bands with their originals, but with a cap of 40 members many are never compared with them."""
-    monkeypatch.setattr("lsh.dedup.CAP", cap)
+    monkeypatch.setattr("lsh.engine.dedup.CAP", cap)
     monkeypatch.setattr(drawing, "CAP", cap)
     texts, shingles = far_copies(), lsh.Shingles(5, "byte")
     result = lsh.deduplicate(texts, 0.8, shingles=shingles, clusters=clusters)

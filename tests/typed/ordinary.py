@@ -13,7 +13,7 @@ from typing_extensions import assert_type
 
 import lsh
 from lsh import cache as cache_module
-from lsh import minhash, plot, presets, report, text_plot, typing
+from lsh import minhash, plot, presets, report, typing
 from lsh.index import IndexDamagedError, IndexLockedError, IndexReplacedError
 from lsh.lsh import Cache as OlderCache
 
@@ -228,7 +228,7 @@ def screens(folder: Path) -> None:
 
 
 def reports_and_presets() -> None:
-    """Use `lsh.report`, `lsh.presets` and `lsh.text_plot`."""
+    """Use `lsh.report` and `lsh.presets`."""
     result = lsh.deduplicate(TEXTS, shingles=lsh.Shingles(4))
     choice = assert_type(report.choose(result, sizes=[len(text) for text in TEXTS]), report.Choice)
     assert_type((choice.positions, choice.against_positions), tuple[list[int], list[int]])
@@ -243,7 +243,6 @@ def reports_and_presets() -> None:
     assert_type((presets.fineweb.source, presets.fineweb.differs), tuple[str, tuple[str, ...]])
     assert presets.NAMES, presets.bigcode.to_dict()
     lsh.deduplicate(TEXTS, **presets.fineweb.options())
-    assert_type(text_plot.s_curve(lsh.plan(), threshold=0.8, ascii_only=True), str)
     assert_type(lsh.__version__, str)
 
 

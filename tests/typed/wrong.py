@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import lsh
-from lsh import plot, presets, report, text_plot
+from lsh import plot, presets, report
 
 TEXTS = ["one text", "another text"]
 
@@ -103,7 +103,7 @@ def indexes(index: lsh.Index, screen: lsh.Screen) -> None:
 
 
 def reports_presets_and_plots() -> None:
-    """Misuse `lsh.report`, `lsh.presets`, `lsh.plot` and `lsh.text_plot`."""
+    """Misuse `lsh.report`, `lsh.presets` and `lsh.plot`."""
     result = lsh.deduplicate(TEXTS)
     report.html(result)  # type: ignore[call-arg]
     report.html(TEXTS, texts=TEXTS)  # type: ignore[arg-type]
@@ -111,4 +111,3 @@ def reports_presets_and_plots() -> None:
     report.excerpts(b"bytes", "str")  # type: ignore[arg-type]
     presets.preset("llama")  # type: ignore[arg-type]
     plot.s_curve(5)  # type: ignore[arg-type]
-    text_plot.s_curve("20x5")  # type: ignore[arg-type]

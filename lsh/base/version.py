@@ -1,0 +1,4 @@
+"""The version of the package."""
+
+#: The version of the package.
+__version__ = "1.0.0rc1"

@@ -1,0 +1,1 @@
+"""From fingerprints of a corpus to pairs and decisions."""

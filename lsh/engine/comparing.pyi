@@ -1,0 +1,41 @@
+# Types of lsh/_comparing.pyx; compared with the build by mypy's stubtest.
+
+from typing import Any, final
+
+import numpy as np
+
+from lsh.text.batch import Batch
+from lsh.text.sets import ShingleSets
+
+_Int32 = np.ndarray[Any, np.dtype[np.int32]]
+_Uint64 = np.ndarray[Any, np.dtype[np.uint64]]
+_Float64 = np.ndarray[Any, np.dtype[np.float64]]
+
+@final
+class Similarity:
+    def __new__(
+        cls,
+        matrix: np.ndarray[Any, Any],
+        rows: _Int32,
+        sets: ShingleSets | None,
+        texts: _Int32 | None,
+        least_equal: int,
+    ) -> Similarity: ...
+    @property
+    def count(self) -> int: ...
+
+@final
+class Pairs:
+    def __new__(cls, similarity: Similarity, links: _Int32, firsts: _Int32, threshold: float) -> Pairs: ...
+    def run(self, document: int, stop: int, most: int) -> tuple[int, _Int32, _Int32, _Float64]: ...
+
+def content_keys(batch: Batch, secret: bytes, out: _Uint64) -> None: ...
+def first_copies(links: _Int32, order: _Int32) -> _Int32: ...
+def same_texts(a: Batch, places_a: np.ndarray[Any, Any], b: Batch, places_b: np.ndarray[Any, Any]) -> bool: ...
+def passing(
+    links: _Int32,
+    sketches: np.ndarray[Any, np.dtype[np.uint8]],
+    settled: np.ndarray[Any, np.dtype[np.uint8]],
+    least_equal: int,
+    most: int,
+) -> np.ndarray[Any, np.dtype[np.bool_]]: ...

@@ -1,0 +1,599 @@
+"""Band keys, sketches and texts of a corpus.
+
+Each text is read once to compute its band keys, its sketch (its fingerprint, if pairs are not verified exactly) and a
+hash of its content. A text that shares a bucket with another one is needed again: it is read in place, or, if the
+collection is a callable, that is called again and the text copied. A `TextSource` reads these texts alone. Other texts
+are not held here.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, Array, Column, Spill, size_argument
+from lsh.base.threads import map_in_order, worth
+from lsh.engine.comparing import Similarity, content_keys, same_texts
+from lsh.engine.deciding import write_links
+from lsh.engine.linking import Links, Order, positions_of
+from lsh.sketch.bands import Bands
+from lsh.sketch.hasher import MinHasher, batch_fingerprints, work_shares
+from lsh.text.batch import Batch, num_bytes
+from lsh.text.collections import TextSource, each_piece, is_selection
+from lsh.text.sets import MAX_CACHED, MAX_SPLIT
+from lsh.text.shingling import shingle_sets
+from lsh.typing import Piece, Pieces, Progress, Texts, TextsOrCallable
+
+STEP = 1 << 16  # documents in a step, and between two checks of the bound
+MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
+MOST_SCORES = 1 << 21  # of a window of documents
+SCORE_BYTES = 32  # of memory at most: document, band and value, twice for a document of the window
+SMALL_SHARE = 16  # the cache of sets, and the scores of a window, take at most this fraction of the bound each
+STATE_BYTES = 11  # per document, always in memory: flags, first copies, and numbers of components
+SHARING_BYTES = 40  # per document that shares a bucket: position, component and decision; without links and texts
+TOGETHER_BYTES = 48  # per document of a component while it is decided; without links, sketch and text
+THREAD_BYTES = 48  # per document of a component and thread
+MOST_OVER = 50_000_000  # bytes by which these may exceed the bound: the peak may be 120 MB above it
+ORDER_BYTES = 8  # per document, if the documents are in another order than by position, or the reverse
+LEAST_ORDERED_BYTES = 36  # per document, the smallest bound if they are in another order
+MAX_PIECE = 1 << 12  # texts in a piece of an iterator
+SPLIT_UNDER_BOUND = 1 << 19  # shingles of a long text, 16 bytes each, for each of the two that a thread compares
+MAX_READ = 1 << 25  # bytes of streamed texts that are read ahead under a bound
+MAX_SHARE = 1 << 10  # texts in a share of work for a thread
+SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
+
+
+def _between(ascending: Array, start: int, stop: int) -> slice:
+    """Return the slice of the values from start to stop - 1."""
+    bounds = np.array([start, stop], ascending.dtype)  # with another dtype numpy would convert the whole array
+    return slice(*np.searchsorted(ascending, bounds).tolist())
+
+
+class CollisionError(Exception):
+    """Two texts have the same content key, but not the same bytes."""
+
+
+class Collection:
+    """A collection of texts that can be read twice: one in memory, or a callable that returns it again at each call.
+
+    Parameters
+    ----------
+    name : str
+        The parameter that it was passed as, for messages.
+    collection : object
+        A collection that `lsh.text.collections.pieces` accepts, or a callable that returns one.
+    missing : bool
+        Whether a text may be ``None``.
+    """
+
+    def __init__(self, name: str, collection: TextsOrCallable | None, missing: bool) -> None:
+        self.name, self.missing = name, missing
+        self._again: Callable[[], Texts | Pieces] | None = None
+        self._held: list[Piece] = []
+        self.size: int | None = None  # known from the start, or after the first reading
+        if isinstance(collection, type):
+            raise TypeError(
+                f"{name} must be a collection of texts, got the class {collection.__name__}; pass an object"
+            )
+        self._called = f"{name}()" if callable(collection) else name
+        if callable(collection):
+            self._again = collection
+        elif is_selection(collection):
+            selected: Any = collection
+            self._again, self.size = lambda: selected, len(selected)
+        else:
+            self._held = list(each_piece(name, collection, MAX_PIECE))
+            self.size = sum(map(len, self._held))
+
+    def pieces(self) -> Iterator[tuple[int, Piece]]:
+        """Yield the position of each piece and the piece."""
+        first = 0
+        for piece in self._held if self._again is None else each_piece(self._called, self._again(), MAX_PIECE):
+            yield first, piece
+            first += len(piece)
+            if self.size is not None and first > self.size:  # at once: it may give texts without end
+                raise self._other_number("more")
+        if self.size is None:
+            self.size = first
+        elif self.size != first:
+            raise self._other_number(f"{first:,}")
+
+    def _other_number(self, found: str) -> Exception:
+        """Return the error for another number of texts than in the first reading."""
+        return ValueError(
+            f"{self.name} gave {self.size:,} texts at the first call and {found} at the second; a callable must give "
+            "the same texts at each call"
+        )
+
+    def progress(self) -> tuple[int, int, int] | None:
+        """Return how much was read, as `TextSource.progress` does; ``None`` if that is unknown."""
+        return self._again.progress() if isinstance(self._again, TextSource) else None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the texts are in memory, so that `needed_texts` costs nothing."""
+        return self._again is None
+
+    @property
+    def batches_remain(self) -> bool:
+        """Whether the batches of `needed_texts` stay valid after the next one."""
+        return self.is_held
+
+    def batch(self, first: int, piece: Piece, start: int, stop: int) -> Batch:
+        """Return texts start to stop - 1 of the piece that begins at position `first`."""
+        return Batch(piece, first, self.missing, None, self.name, start, stop)
+
+    def needed_texts(
+        self, needed: Array, content_of: Callable[[Array], Array], secret: bytes, report: Progress
+    ) -> Iterator[tuple[Array, Batch]]:
+        """Yield the texts at some positions in batches, with their positions.
+
+        Parameters
+        ----------
+        needed : numpy.ndarray
+            int32: the positions, ascending.
+        content_of : callable
+            Returns the content keys of the texts at some positions, from the first reading.
+        secret : bytes
+            The key of the hash that computed them.
+        report : callable
+            For progress.
+
+        Raises
+        ------
+        ValueError
+            If a callable returns another text than in the first reading.
+        """
+        if self._again is None:
+            for first, piece in self.pieces():
+                chosen = needed[_between(needed, first, first + len(piece))]
+                if len(chosen) and isinstance(piece, tuple):
+                    texts = [piece[i - first] for i in chosen.tolist()]
+                    yield chosen, Batch(texts, first, self.missing, None, self.name)
+                elif len(chosen):
+                    yield chosen, self.batch(first, piece, 0, len(piece)).take(chosen - first)
+            return
+        for positions, batch in self._again_at(needed):
+            found = np.empty(len(batch), np.uint64)
+            content_keys(batch, secret, found)
+            changed = np.flatnonzero(found != content_of(positions))
+            if len(changed):
+                raise self._changed(int(positions[changed[0]]))
+            chosen = needed[_between(needed, int(positions[0]), int(positions[-1]) + 1)]
+            if len(chosen):
+                yield chosen, batch.take(np.searchsorted(positions, chosen))
+            report("texts", int(positions[-1]) + 1, self.size)
+        if isinstance(self._again, TextSource):  # all of it is read now
+            report("texts", self.size or 0, self.size)
+
+    def _changed(self, position: int) -> Exception:
+        """Return the error for a text that was another one in the first reading."""
+        if isinstance(self._again, TextSource):
+            return self._again.changed(position)
+        return ValueError(
+            f"{self.name}[{position}] differs between the first and the second call; a callable must give the same "
+            "texts at each call"
+        )
+
+    def _again_at(self, needed: Array) -> Iterator[tuple[Array, Batch]]:
+        """Yield texts of the callable in batches, with their positions: those at `needed`, or all."""
+        if isinstance(self._again, TextSource):
+            done = 0
+            for batch in self._again.take(needed):
+                positions = needed[done : done + len(batch)]
+                done += len(batch)
+                yield positions, batch
+            if done < len(needed):
+                raise self._changed(int(needed[done]))
+            return
+        for first, piece in self.pieces():
+            count = min(len(piece), (self.size or 0) - first)  # more texts are an error afterwards
+            if count > 0:
+                yield np.arange(first, first + count, dtype=needed.dtype), self.batch(first, piece, 0, count)
+
+
+class MoreDocuments(ABC):
+    """Documents whose keys and sketches are known; those that share a bucket come after the texts of a corpus."""
+
+    low_bytes: bool  # whether of their fingerprints only the low bytes of the components are known
+    is_held, batches_remain = False, True  # as for a `Collection`
+
+    @abstractmethod
+    def find(self, corpus: Corpus, keyed: Array) -> None:
+        """Find the documents that share a bucket with a text; `keyed` says of each text whether it has shingles."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how many were found."""
+
+    @abstractmethod
+    def append(self, corpus: Corpus) -> None:
+        """Append their keys, sketches, content keys and sizes to the columns of the corpus.
+
+        A document that has no copy may have any content key that no other one has, and size 0.
+        """
+
+    @abstractmethod
+    def needed_texts(
+        self, needed: Array, content_of: Callable[[Array], Array], secret: bytes, report: Progress
+    ) -> Iterator[tuple[Array, Batch]]:
+        """Yield texts as `Collection.needed_texts` does; the batches stay valid."""
+
+
+@dataclass(eq=False)
+class Corpus:
+    """Band keys and sketches of all documents; positions run through all collections in turn.
+
+    Parameters
+    ----------
+    collections : list of Collection
+        The texts.
+    hasher, bands
+        Compute fingerprints and band keys.
+    keep_fingerprints : bool
+        Whether to store fingerprints in place of sketches.
+    spill : Spill
+        Allocates the arrays.
+    num_threads, report
+        The number of threads, and the callable for progress, as for `deduplicate`.
+    is_ordered : bool
+        Whether documents are decided in another order than that of their positions, or its reverse.
+    more : MoreDocuments, optional
+        Documents that come after those of the collections.
+
+    Attributes
+    ----------
+    sources : list of Collection or MoreDocuments
+        The collections, and the further documents.
+    offsets : list of int
+        The position of the first text of each of these, and the number of all texts.
+    has_shingles : numpy.ndarray
+        bool, shape ``(n,)``: whether a text has shingles.
+    keys : list of Column
+        The keys of each band.
+    sketches, content, sizes : Column
+        Sketches or fingerprints, content keys, and the length of the text in bytes of UTF-8.
+    num_missing : int
+        The number of texts that are ``None`` or null.
+    """
+
+    collections: list[Collection]
+    hasher: MinHasher
+    bands: Bands
+    keep_fingerprints: bool
+    spill: Spill
+    num_threads: int
+    report: Progress
+    is_ordered: bool = False
+    more: MoreDocuments | None = None
+
+    def __post_init__(self) -> None:
+        self.sources: list[Collection | MoreDocuments] = [*self.collections]
+        self.sources += [] if self.more is None else [self.more]
+        self._low_bytes = self.more is not None and self.more.low_bytes
+        self.read()
+
+    def read(self) -> None:
+        """Read every collection, after a collision of content keys once more: with another secret."""
+        self.secret = os.urandom(16)  # so that texts with equal content keys cannot be constructed
+        self.offsets, self.num_missing = [0], 0
+        hasher, bands, spill = self.hasher, self.bands, self.spill
+        known = [collection.size for collection in self.collections]
+        total = None if None in known else sum(filter(None, known))
+        dtype = hasher.dtype if self.keep_fingerprints else np.dtype(np.uint8)
+        buffer = MAX_BUFFERS // bands.num_bands
+        self.keys = [spill.column(np.uint64, None, total, buffer) for _ in range(bands.num_bands)]
+        self.sketches = spill.column(dtype, hasher.num_seeds, total)
+        self.content, self.sizes = spill.column(np.uint64, None, total), spill.column(np.int64, None, total)
+        flags = spill.column(np.bool_, None, total)
+        columns = [self.sketches, self.content, self.sizes, flags]
+        self._check_bound(total or 0)
+        spill.check_space((total or 0) * sum(column.row_size for column in [*self.keys, *columns]))
+
+        def shares() -> Iterator[tuple[int, Callable[[], Batch], int]]:
+            """Yield shares of work: the position after the last text, a function that makes a batch, and its size.
+
+            The size is that of the texts in bytes, if they are in memory only until they are processed.
+            """
+            for collection in self.collections:
+                counted = spill.is_bounded and not collection.is_held
+                for first, piece in collection.pieces():
+                    for start, stop in work_shares(hasher, piece, MAX_SHARE, SHARE_FACTOR):
+                        make_batch = partial(collection.batch, first, piece, start, stop)
+                        size = num_bytes(piece, start, stop) if counted else 0
+                        yield self.offsets[-1] + first + stop, make_batch, size
+                self.offsets.append(self.offsets[-1] + (collection.size or 0))
+
+        def size_of(share: tuple[int, Callable[[], Batch], int]) -> int:
+            return share[2]
+
+        def arrays_of(share: tuple[int, Callable[[], Batch], int]) -> tuple[int, list[Array], int]:
+            """Return the position after the last text, the arrays for these texts, and how many are missing."""
+            stop, make_batch, _ = share
+            raw = make_batch()
+            rows = batch_fingerprints(hasher, raw)
+            content = np.empty(len(raw), np.uint64)
+            content_keys(raw, self.secret, content)
+            sketches = rows.astype(np.uint8) if self._low_bytes or not self.keep_fingerprints else rows
+            found = [bands.keys(rows), sketches, content, raw.sizes(), ~hasher.is_empty(rows)]
+            return stop, found, raw.num_missing
+
+        in_order = map_in_order(arrays_of, shares(), self.num_threads, size_of, MAX_READ)
+        for stop, (keys, *rows), missing in in_order:
+            if total is None and stop // STEP > len(flags) // STEP:
+                self._check_bound(stop, growing=True)
+                expected = self._expected() or 0
+                for column in [*self.keys, *columns]:
+                    column.expect(expected)
+            for column, more in zip([*self.keys, *columns], [*keys, *rows]):
+                column.append(more)
+            self.num_missing += missing
+            self.report("fingerprints", stop, total)
+        self.has_shingles = flags.read()
+        flags.free()
+        if self.more is not None:
+            self._read_more(self.more)
+        self.total = self.offsets[-1]
+        self._check_bound(self.total)
+        spill.trim()
+
+    def _read_more(self, more: MoreDocuments) -> None:
+        """Append the further documents."""
+        more.find(self, self.has_shingles)
+        total = self.offsets[-1] + len(more)
+        self._check_bound(total)
+        more.append(self)
+        self.has_shingles = np.concatenate([self.has_shingles, np.ones(len(more), np.bool_)])
+        self.offsets.append(total)
+
+    def _check_bound(self, count: int, growing: bool = False) -> None:
+        """Raise ValueError if `count` documents are too many, or the bound is too small for them; reserve their memory.
+
+        With `growing` there may be more documents.
+        """
+        if count > MAX_DOCUMENTS:
+            raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
+        each = LEAST_ORDERED_BYTES if self.is_ordered else LEAST_BYTES
+        if self.spill.bound is not None and count * each > self.spill.bound:
+            documents, expected = f"{count:,} documents", self._expected() if growing else None
+            documents = f"{f'the {documents} read so far' if growing else documents}, {each} bytes each"
+            documents += "" if expected is None else f", and about {size_argument(expected * each)} for all"
+            problem = f"must be {size_argument(count * each)} or more for {documents}"
+            raise ValueError(f"max_memory {problem}, got {self.spill.bound:,} bytes")
+        self.spill.reserve(count * each)
+
+    def _expected(self) -> int | None:
+        """Return how many documents there will be, by the part of the files that was read; ``None`` if unknown."""
+        texts = done = total = 0
+        for collection in self.collections:
+            progress = collection.progress()
+            if progress is None:
+                return None
+            texts, done, total = texts + progress[0], done + progress[1], total + progress[2]
+        return texts * total // done if done else None
+
+    def reserve(self, sharing: int = 0, together: int = 0) -> None:
+        """Keep memory free for arrays of all documents, and of the `sharing` documents that share a bucket.
+
+        The largest component has `together` documents. These numbers are known after grouping only; raises ValueError
+        if they are too large for the bound.
+        """
+        each = STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)
+        needed, bound = each * self.total + SHARING_BYTES * sharing, self.spill.bound
+        needed += (TOGETHER_BYTES + THREAD_BYTES * self.num_threads) * together
+        if bound is not None and needed > bound + MOST_OVER:
+            documents = f"{self.total:,} documents of which {sharing:,} share a bucket"
+            documents += f", {together:,} of them in one component" if together else ""
+            raise ValueError(
+                f"max_memory must be {size_argument(needed - MOST_OVER)} or more for {documents}, got {bound:,} bytes"
+            )
+        self.spill.reserve(needed + self._at_most(MAX_CACHED) + self.most_scores * SCORE_BYTES)
+
+    @property
+    def most_scores(self) -> int:
+        """How many scores a window of documents may have."""
+        return self._at_most(MOST_SCORES * SCORE_BYTES) // SCORE_BYTES
+
+    def _at_most(self, size: int) -> int:
+        """Return `size`, the bytes of a cache or of work in progress, or less if there is a small bound."""
+        return size if self.spill.bound is None else min(size, self.spill.bound // SMALL_SHARE)
+
+    def links(self, found: list[Column], numbers: Array, count: int) -> Array:
+        """Return the links of `count` documents as int32 of shape ``(bands, count)``; their columns are freed.
+
+        `numbers` has the number of each document by position.
+        """
+        links = self.spill.array((len(found), count), np.int32)
+
+        def write(band: int) -> None:
+            links[band].fill(-1)
+            for _, pairs in found[band].parts():
+                write_links(pairs, numbers, links[band])
+            found[band].free()
+
+        threads = 1 if self.spill.is_bounded else worth(self.num_threads, links.size)
+        for _ in map_in_order(write, range(len(found)), threads):
+            self.spill.release()
+        found.clear()
+        return links
+
+    def linked(self, order: Order, copies: bool) -> tuple[Array, list[Column], Array]:
+        """Find identical texts, and link the documents with shingles that share a bucket.
+
+        Returns
+        -------
+        firsts : numpy.ndarray
+            int32: by position the first document with the same bytes; -1 of one that takes no part.
+        found : list of Column
+            For each band the links. With `copies`, copies of a text are linked, too.
+        shares : numpy.ndarray
+            bool: by position, whether it is in a link.
+        """
+        self.reserve()
+        links = Links(self.spill, order, self.has_shingles, 1)
+        with self.spill.reserved(links.num_bytes):
+            firsts = links.firsts(self.content)
+        del links
+        self.spill.trim()
+        found = self._links(order, self.has_shingles if copies else firsts == np.arange(self.total, dtype=np.int32))
+        self.spill.trim()
+        shares = np.zeros(self.total, np.bool_)
+        for column in found:
+            for _, pairs in column.parts():
+                shares[pairs] = True
+        return firsts, found, shares
+
+    def _links(self, order: Order, chosen: Array) -> list[Column]:
+        """Return for each band the links of the chosen documents: pairs of a document and the one before it."""
+        links, bands = Links(self.spill, order, chosen, self.num_threads), range(self.bands.num_bands)
+        all_found = []
+        with self.spill.reserved(links.num_bytes):
+            for found in map_in_order(lambda band: links.of_band(self.keys[band]), bands, links.num_threads):
+                all_found.append(found)
+                self.report("grouping", len(all_found), len(bands))
+        return all_found
+
+    def needed_texts(self, members: Array) -> Iterator[tuple[Array, Batch]]:
+        """Yield the texts at some positions, which ascend, in batches with their positions."""
+        for collection, offset, end in zip(self.sources, self.offsets, self.offsets[1:]):
+            here = members[_between(members, offset, end)]
+            for positions, batch in self._needed_of(collection, offset, here - np.int32(offset)):
+                yield positions + np.int32(offset), batch
+
+    def _needed_of(
+        self, collection: Collection | MoreDocuments, offset: int, needed: Array
+    ) -> Iterator[tuple[Array, Batch]]:
+        if not len(needed):
+            return iter(())
+
+        def content_of(positions: Array) -> Array:
+            return self.content.take(positions + np.int32(offset))
+
+        return collection.needed_texts(needed, content_of, self.secret, self.report)
+
+    def texts(self, firsts: Array, compared: Array) -> tuple[Array, Array, Batch]:
+        """Return the texts of the documents that are compared, and of copies of the same texts; see `members`.
+
+        Returns
+        -------
+        members : numpy.ndarray
+            int32: the positions of these documents, ascending.
+        places : numpy.ndarray
+            int32: for each the index in the batch of a text with the same bytes.
+        batch : Batch
+            One of several identical texts of a collection.
+
+        Raises
+        ------
+        CollisionError
+            If two texts have the same content key but not the same bytes.
+        """
+        members = self.members(firsts, compared)
+        distinct = members[firsts[members] == members]
+        codes, count = np.searchsorted(distinct, firsts[members]).astype(np.int32), len(distinct)
+        places, text_of = np.empty(len(members), np.int32), np.empty(count, np.int32)
+        stands, known = np.empty(count, np.int32), np.full(count, -1, np.int32)
+        batches: list[Batch] = []
+        at = 0
+        for collection, offset, end in zip(self.sources, self.offsets, self.offsets[1:]):
+            inside = _between(members, offset, end)
+            here, code = members[inside], codes[inside]
+            if not len(here):
+                continue
+            stands[code[::-1]] = here[::-1]  # the last assignment remains: the first text of several identical ones
+            own = stands[code]
+            batches.append(self._one_of_each(collection, offset, here, own))
+            kept = code[own == here]
+            text_of[kept] = np.arange(at, at + len(kept), dtype=np.int32)
+            places[inside] = text_of[code]
+            at += len(kept)
+            joined = Batch.join(batches)
+            copies = kept[known[kept] >= 0]
+            if not same_texts(joined, known[copies], joined, text_of[copies]):
+                raise CollisionError
+            known[kept] = text_of[kept]
+        return members, places, Batch.join(batches)
+
+    def members(self, firsts: Array, compared: Array) -> Array:
+        """Return the positions of the documents whose texts are needed: int32, ascending.
+
+        They are those that are compared, for which `compared` is true, and copies of other texts with these texts,
+        because only the bytes tell copies apart.
+        """
+        needed = np.zeros(self.total, np.bool_)  # by the first document with a content
+        pieces = [slice(start, min(start + STEP, self.total)) for start in range(0, self.total, STEP)]
+        for piece in pieces:
+            some = firsts[piece]
+            wanted = compared[piece] | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
+            needed[some[wanted & (some >= 0)]] = True
+        for piece in pieces:  # the flags of first documents, which are read here, do not change
+            some = firsts[piece]
+            needed[piece] = (some >= 0) & needed[some]
+        return positions_of(needed)
+
+    def free_texts(self) -> None:
+        """Free the columns that are used to read texts again."""
+        self.content.free()
+        self.sizes.free()
+
+    def _one_of_each(self, collection: Collection | MoreDocuments, offset: int, here: Array, stands: Array) -> Batch:
+        """Return one of several identical texts of `here`, those in `stands`; copy batches that do not remain."""
+        own = here[stands == here]
+        found = self._needed_of(collection, offset, here - np.int32(offset))
+        if collection.batches_remain:
+            batch = Batch.join([batch for _, batch in found])
+            copies = np.flatnonzero(stands != here)
+            if not same_texts(batch, np.searchsorted(here, stands[copies]), batch, copies):
+                raise CollisionError
+            return batch.take(np.flatnonzero(stands == here))
+        ends = np.concatenate([[0], np.cumsum(self.sizes.take(own))])
+        kept = self.spill.array(int(ends[-1]), np.uint8)
+        texts = Batch.of_bytes(kept, ends)
+        for positions, batch in found:
+            positions = positions + np.int32(offset)
+            new = own[_between(own, int(positions[0]), int(positions[-1]) + 1)]
+            if len(new):
+                first = int(np.searchsorted(own, new[0]))
+                batch.take(np.searchsorted(positions, new)).write(kept[ends[first] : ends[first + len(new)]])
+            stands_here = stands[np.searchsorted(here, positions)]
+            copies = np.flatnonzero(stands_here != positions)
+            if not same_texts(texts, np.searchsorted(own, stands_here[copies]), batch, copies):
+                raise CollisionError
+            self.spill.release()
+        return texts
+
+    def take_sketches(self, numbers: Array, count: int) -> Array:
+        """Return the sketches of `count` documents, each in the row with its number; all others are freed."""
+        sketches = self.spill.array((count, self.hasher.num_seeds), self.sketches.dtype)
+
+        def take(part: tuple[int, Array]) -> None:
+            start, rows = part
+            places = numbers[start : start + len(rows)]
+            chosen = np.flatnonzero(places >= 0)
+            sketches[places.take(chosen)] = rows.take(chosen, axis=0)
+
+        threads = 1 if self.spill.is_bounded else worth(self.num_threads, sketches.size)
+        for _ in map_in_order(take, self.sketches.parts(), threads):
+            self.spill.release()
+        self.sketches.free()
+        return sketches
+
+    def similarity(
+        self, sketches: Array, batch: Batch, texts: Array, least_equal: int | None
+    ) -> Callable[[], Similarity]:
+        """Return a function that makes a `Similarity`: of sets, or of fingerprints if there is no filter.
+
+        Each thread needs its own. `texts` has the index in `batch` of the text of each document.
+        """
+        rows = np.arange(len(sketches), dtype=np.int32)
+        if least_equal is None:
+            return partial(Similarity, sketches, rows, None, None, 0)
+        split = MAX_SPLIT if self.spill.bound is None else SPLIT_UNDER_BOUND
+        sets = shingle_sets(self.hasher.shingles, batch, self._at_most(MAX_CACHED), split)
+        return lambda: Similarity(sketches, rows, sets.sharing(), texts, least_equal)

@@ -1,0 +1,590 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
+"""Band keys to buckets.
+
+For a corpus, a bucket is a chain: `Linker` gives each document, for each band, its latest predecessor in the same
+bucket, and the walks of `lsh.engine.comparing` follow the chains. `KeyTable` finds the same predecessors in less memory, part
+by part of the keys. For a cache, which grows and shrinks, `BinTables` holds one
+hash table a band. Arguments are checked here; `lsh.engine.dedup` and `lsh.cache` give them their meaning.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, qsort
+from libc.string cimport memset
+
+from lsh cimport _kernels as c
+from lsh.base.memory cimport acquire, check_aligned, resize
+
+import threading
+
+import numpy as np
+
+cdef enum:
+    SMALLEST_TABLE = 8
+    TABLE_BLOCK = 1 << 12  # documents of a KeyTable between two checks of its free slots
+
+ctypedef fused component:
+    uint32_t
+    uint64_t
+
+cdef object _UINT32 = np.dtype(np.uint32)
+_BROKEN = "the bin is broken: a document was removed with other keys than it was added with"
+
+
+# ---- links ----
+
+cdef object _checked_order(order, Py_ssize_t count):
+    """Return a copy of `order` after checking that each document from 0 to count - 1 is in it at most once."""
+    own = np.array(order, np.int32).reshape(-1)
+    if len(own) and (own.min() < 0 or own.max() >= count or np.bincount(own).max() > 1):
+        raise ValueError(f"order must name documents from 0 to {count - 1}, each once at most")
+    return own
+
+
+cdef class _LinkScratch:
+    """The memory for linking the documents of one band."""
+
+    cdef c.lsh_link_record *records
+    cdef uint32_t *table
+
+    def __cinit__(self, size_t count, size_t entered):
+        self.records = <c.lsh_link_record *> resize(NULL, count, sizeof(c.lsh_link_record))
+        self.table = <uint32_t *> resize(NULL, c.lsh_link_slots(entered), sizeof(uint32_t))
+
+    def __dealloc__(self):
+        free(self.records)
+        free(self.table)
+
+
+cdef class Linker:
+    """Link each document to its latest predecessor with the same key, one band at a time.
+
+    Bands are independent of one another: threads may share a linker, each with another row of links. It holds on to 20
+    to 24 bytes of scratch a document and thread.
+
+    Parameters
+    ----------
+    count : int
+        The number of documents that have a key.
+    order : numpy.ndarray
+        int32: the documents that take part, in the order in which they are seen.
+    entered : int
+        Only the first `entered` of them can be predecessors; the others only have one.
+    """
+
+    cdef Py_ssize_t count, entered
+    cdef const int32_t[::1] order
+    cdef list idle  # scratch that no thread uses; pop and append of a list are atomic
+
+    def __cinit__(self, Py_ssize_t count, order not None, Py_ssize_t entered):
+        self.order = _checked_order(order, count)
+        if not 0 <= entered <= self.order.shape[0]:
+            raise ValueError("entered must be at most the number of documents")
+        self.count, self.entered, self.idle = count, entered, []
+
+    def link(self, const uint64_t[::1] keys not None, int32_t[::1] links not None):
+        """Link the documents of one band; the GIL is released.
+
+        Parameters
+        ----------
+        keys : numpy.ndarray
+            The keys of the band: uint64, shape ``(count,)``.
+        links : numpy.ndarray
+            Receives the links: int32, shape ``(count,)``; -1 for none.
+        """
+        cdef _LinkScratch scratch
+        cdef Py_ssize_t taking_part = self.order.shape[0]
+        cdef bint same
+        if keys.shape[0] != self.count or links.shape[0] != self.count:
+            raise ValueError(
+                f"keys and links must be of {self.count} documents, got {keys.shape[0]} and {links.shape[0]}"
+            )
+        check_aligned(&keys[0], sizeof(uint64_t))
+        check_aligned(&links[0], sizeof(int32_t))
+        if taking_part == 0:
+            links[:] = -1
+            return
+        try:
+            scratch = <_LinkScratch> self.idle.pop()
+        except IndexError:
+            scratch = _LinkScratch(taking_part, self.entered)
+        with nogil:
+            same = c.lsh_link_equal(&keys[0], self.count, &self.order[0], taking_part, self.entered, scratch.records,
+                                    scratch.table, &links[0])
+        self.idle.append(scratch)
+        if not same:
+            raise ValueError("keys must not change while documents are linked")
+
+
+cdef class KeyTable:
+    """Link documents with a table that holds one part of all keys at a time, to save memory.
+
+    The table takes 24 bytes a key. Not safe to share between threads.
+
+    Parameters
+    ----------
+    keys : int
+        The number of different keys that are expected in a part; with more, the table grows.
+    """
+
+    cdef c.lsh_key_slot *table
+    cdef size_t slots, used
+    cdef uint32_t number, parts
+    cdef object lock
+
+    def __cinit__(self, Py_ssize_t keys):
+        self.lock = threading.Lock()
+        self.slots = 2 * <size_t> max(keys, TABLE_BLOCK)  # unsigned: a product of signed numbers may not overflow
+        self.table = <c.lsh_key_slot *> resize(NULL, self.slots, sizeof(c.lsh_key_slot))
+        self.start(0, 1)
+
+    def __dealloc__(self):
+        free(self.table)
+
+    def start(self, uint32_t part, uint32_t parts):
+        """Remove all keys, and start with part `part` of `parts`."""
+        if not part < parts < 1 << 16:
+            raise ValueError(f"part must be less than parts, and parts less than 65,536, got {part} and {parts}")
+        acquire(self.lock)
+        try:
+            self.number, self.parts, self.used = part, parts, 0
+            memset(self.table, 0xFF, self.slots * sizeof(c.lsh_key_slot))
+        finally:
+            self.lock.release()
+
+    def link(self, const uint64_t[::1] keys not None, const uint8_t[::1] chosen not None, Py_ssize_t first,
+             int32_t[:, ::1] pairs not None, bint backwards=False, bint enter=True, bint replace=True):
+        """Look up the keys of some documents, and add the documents to the table; the GIL is released.
+
+        Parameters
+        ----------
+        keys : numpy.ndarray
+            uint64: the keys of documents first, first + 1, ...
+        chosen : numpy.ndarray
+            uint8, as many: 0 for a document to skip.
+        first : int
+            The first document.
+        pairs : numpy.ndarray
+            Receives the pairs: int32, shape ``(n, 2)`` with n at least the number of keys.
+        backwards : bool, optional
+            Whether to look up the documents in descending order.
+        enter : bool, optional
+            Whether documents are added to the table, or only looked up.
+        replace : bool, optional
+            Whether a document replaces an earlier one with the same key.
+
+        Returns
+        -------
+        int
+            The number of pairs: a document, and the latest one before it with the same key, or the first one without
+            `replace`. Only keys of the current part are looked up.
+        """
+        cdef Py_ssize_t done = 0, at, more
+        cdef size_t found = 0
+        if chosen.shape[0] != keys.shape[0] or pairs.shape[0] < keys.shape[0] or pairs.shape[1] != 2:
+            raise ValueError("chosen and pairs must be of as many documents as keys")
+        if not 0 <= first <= (<Py_ssize_t> 1 << 31) - keys.shape[0]:
+            raise ValueError(f"documents must be from 0 to 2147483647, got {first} and {keys.shape[0]} of them")
+        check_aligned(&keys[0], sizeof(uint64_t))
+        check_aligned(&pairs[0, 0], sizeof(int32_t))
+        acquire(self.lock)
+        try:
+            with nogil:
+                while done < keys.shape[0]:
+                    more = min(keys.shape[0] - done, <Py_ssize_t> TABLE_BLOCK)
+                    at = keys.shape[0] - done - more if backwards else done
+                    if self.used + TABLE_BLOCK > self.slots - self.slots // 8:
+                        self._grow()
+                    found += c.lsh_link_part(&keys[at], &chosen[at], more, first + at, backwards, enter, replace,
+                                             self.number, self.parts, self.table, self.slots, &self.used,
+                                             &pairs[0, 0] + 2 * found)
+                    done += more
+        finally:
+            self.lock.release()
+        return found
+
+    cdef int _grow(self) except -1 nogil:
+        cdef size_t slots = 2 * self.slots
+        cdef c.lsh_key_slot *table = <c.lsh_key_slot *> resize(NULL, slots, sizeof(c.lsh_key_slot))
+        memset(table, 0xFF, slots * sizeof(c.lsh_key_slot))
+        c.lsh_link_grow(self.table, self.slots, self.parts, table, slots)
+        free(self.table)
+        self.table, self.slots = table, slots
+        return 0
+
+
+# ---- the bins of a cache ----
+
+cdef struct Band:
+    uint64_t *keys      # a slot: the key of a bin; the heads follow the keys in the same memory
+    uint32_t *heads     # its first document, LSH_NOTHING where the slot is free
+    size_t size         # slots, a power of two
+    size_t used
+    uint32_t *next      # a document: the next of its bin, the last one's the first; LSH_NOTHING outside any bin
+    uint32_t *previous
+
+
+cdef class _Found:
+    """Documents that were found in bins."""
+
+    cdef uint32_t *documents
+    cdef size_t count, room
+
+    def __dealloc__(self):
+        free(self.documents)
+
+    cdef int append_bin(self, Band *band, uint64_t key, size_t capacity) except -1 nogil:
+        """Append the documents of a bin in order of insertion."""
+        cdef uint32_t head = band.heads[c.lsh_bins_find(band.keys, band.heads, band.size - 1, key)], document = head
+        cdef size_t first = self.count
+        while head != c.LSH_NOTHING:
+            if self.count == self.room:
+                self.documents = <uint32_t *> resize(self.documents, 2 * self.room + 16, sizeof(uint32_t))
+                self.room = 2 * self.room + 16
+            self.documents[self.count] = document
+            self.count += 1
+            document = band.next[document]
+            if document == head:
+                break
+            if document == c.LSH_NOTHING or self.count - first > capacity:
+                with gil:
+                    raise ValueError(_BROKEN)
+        return 0
+
+    cdef void sort(self, size_t start) noexcept nogil:
+        """Sort the documents from `start` on, and keep each once."""
+        cdef size_t i, kept = start
+        if self.count > start:
+            qsort(self.documents + start, self.count - start, sizeof(uint32_t), _order)
+        for i in range(start, self.count):
+            if kept == start or self.documents[kept - 1] != self.documents[i]:
+                self.documents[kept] = self.documents[i]
+                kept += 1
+        self.count = kept
+
+    cdef object array(self):
+        cdef size_t i
+        result = np.empty(self.count, np.uint32)
+        cdef uint32_t[::1] view = result
+        for i in range(self.count):
+            view[i] = self.documents[i]
+        return result
+
+
+cdef int _order(const void *a, const void *b) noexcept nogil:
+    cdef uint32_t first = (<const uint32_t *> a)[0], second = (<const uint32_t *> b)[0]
+    return (first > second) - (first < second)
+
+
+cdef class BinTables:
+    """The bins of a cache: for each band a hash table from key to the documents of the bin, in order of insertion.
+
+    Documents are numbers from 0. The members of a bin are a ring through two arrays, so that adding and removing cost
+    the same in a bin of one and of a million. Not safe to share between threads; `lsh.cache.Cache` locks.
+
+    Parameters
+    ----------
+    num_bands : int
+        1 or more.
+    """
+
+    cdef readonly Py_ssize_t num_bands
+    cdef Band *bands
+    cdef size_t capacity  # documents that fit into the arrays
+    cdef object lock
+
+    def __cinit__(self, Py_ssize_t num_bands):
+        cdef Py_ssize_t i
+        self.lock = threading.Lock()
+        if num_bands < 1:
+            raise ValueError("num_bands must be 1 or more")
+        self.bands = <Band *> resize(NULL, num_bands, sizeof(Band))
+        memset(self.bands, 0, num_bands * sizeof(Band))
+        self.num_bands = num_bands
+        for i in range(num_bands):
+            _resize_band(&self.bands[i], SMALLEST_TABLE)
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        if self.bands != NULL:
+            for i in range(self.num_bands):
+                free(self.bands[i].keys)
+                free(self.bands[i].next)
+                free(self.bands[i].previous)
+        free(self.bands)
+
+    def reserve(self, size_t documents, size_t binned):
+        """Allocate memory for documents with numbers below `documents`, of which `binned` are in the tables at once."""
+        if documents >= c.LSH_NOTHING:
+            raise OverflowError("a cache holds at most 4,294,967,294 documents")
+        acquire(self.lock)
+        try:
+            self._reserve(documents, min(binned, documents))
+        finally:
+            self.lock.release()
+
+    cdef int _reserve(self, size_t documents, size_t binned) except -1:
+        cdef Py_ssize_t i
+        cdef size_t capacity
+        for i in range(self.num_bands):
+            _resize_band(&self.bands[i], binned)
+        if documents <= self.capacity:
+            return 0
+        capacity = max(documents, self.capacity + self.capacity // 2, 16)
+        for i in range(self.num_bands):
+            self.bands[i].next = _grow(self.bands[i].next, self.capacity, capacity)
+            self.bands[i].previous = _grow(self.bands[i].previous, self.capacity, capacity)
+        self.capacity = capacity
+        return 0
+
+    def insert(self, const uint64_t[:, ::1] keys not None, const uint32_t[::1] documents not None):
+        """Add documents, none of which is in the tables: column i of `keys` belongs to documents[i]."""
+        cdef Py_ssize_t i, band
+        cdef size_t capacity
+        self._check(keys, documents)
+        acquire(self.lock)
+        try:
+            capacity = self.capacity
+            for band in range(self.num_bands):  # memory first, so that no error leaves a half-finished change
+                _resize_band(&self.bands[band], self.bands[band].used + keys.shape[1])
+            with nogil:
+                for band in range(self.num_bands):
+                    for i in range(keys.shape[1]):
+                        _enter(&self.bands[band], keys[band, i], documents[i], capacity)
+        finally:
+            self.lock.release()
+
+    def remove(self, const uint64_t[:, ::1] keys not None, const uint32_t[::1] documents not None):
+        """Remove documents that were added with these keys."""
+        cdef Py_ssize_t i, band
+        cdef size_t capacity
+        self._check(keys, documents)
+        acquire(self.lock)
+        try:
+            capacity = self.capacity
+            with nogil:
+                for band in range(self.num_bands):
+                    for i in range(keys.shape[1]):
+                        _leave(&self.bands[band], keys[band, i], documents[i], capacity)
+        finally:
+            self.lock.release()
+
+    cdef int _check(self, const uint64_t[:, ::1] keys, const uint32_t[::1] documents) except -1:
+        cdef Py_ssize_t i
+        if keys.shape[0] != self.num_bands or keys.shape[1] != documents.shape[0]:
+            raise ValueError("keys must have shape (bands, documents)")
+        check_aligned(&keys[0, 0], sizeof(uint64_t))
+        check_aligned(&documents[0], sizeof(uint32_t))
+        for i in range(documents.shape[0]):
+            if documents[i] >= self.capacity:
+                raise ValueError(f"document {documents[i]} is beyond the reserved {self.capacity}")
+        return 0
+
+    cdef Band *_band(self, Py_ssize_t band) except NULL:
+        if not 0 <= band < self.num_bands:
+            raise IndexError(f"band {band} of {self.num_bands}")
+        return &self.bands[band]
+
+    def members(self, Py_ssize_t band, uint64_t key):
+        """Return the documents of a bin in order of insertion, uint32; empty if the bin does not exist."""
+        cdef _Found found = _Found()
+        acquire(self.lock)
+        try:
+            found.append_bin(self._band(band), key, self.capacity)
+        finally:
+            self.lock.release()
+        return found.array()
+
+    def candidates(self, const uint64_t[:, ::1] keys not None, Py_ssize_t first=0, size_t enough=<size_t> -1):
+        """Find the documents that share a bin with queries.
+
+        Parameters
+        ----------
+        keys : numpy.ndarray
+            uint64, shape ``(bands, q)``: the keys of each query.
+        first : int, optional
+            The query to begin with.
+        enough : int, optional
+            No further query is looked up once so many documents were found.
+
+        Returns
+        -------
+        bounds : numpy.ndarray
+            int64: query first + i has the documents from bounds[i] to bounds[i + 1] - 1.
+        documents : numpy.ndarray
+            uint32, each once and ascending within a query.
+        """
+        cdef Py_ssize_t query = first, band
+        cdef size_t start
+        cdef _Found found = _Found()
+        if keys.shape[0] != self.num_bands or not 0 <= first <= keys.shape[1]:
+            raise ValueError(f"keys must have shape ({self.num_bands}, queries), and first must be at most the queries")
+        check_aligned(&keys[0, 0], sizeof(uint64_t))
+        cdef int64_t[::1] bounds = np.zeros(keys.shape[1] - first + 1, np.int64)
+        acquire(self.lock)
+        try:
+            with nogil:
+                while query < keys.shape[1] and found.count < enough:
+                    start = found.count
+                    for band in range(self.num_bands):
+                        found.append_bin(&self.bands[band], keys[band, query], self.capacity)
+                    found.sort(start)
+                    query += 1
+                    bounds[query - first] = found.count
+        finally:
+            self.lock.release()
+        return np.asarray(bounds)[:query - first + 1], found.array()
+
+    def bins(self, Py_ssize_t band):
+        """Return the bins of a band, ordered by the first document of each.
+
+        Returns
+        -------
+        keys : numpy.ndarray
+            uint64, shape ``(n,)``.
+        documents : numpy.ndarray
+            uint32: the members of bin 0 in order of insertion, then those of bin 1, and so on.
+        bounds : numpy.ndarray
+            intp, shape ``(n + 1,)``: the members of bin i are documents[bounds[i]] to documents[bounds[i + 1] - 1].
+        """
+        acquire(self.lock)
+        try:
+            return self._bins(self._band(band))
+        finally:
+            self.lock.release()
+
+    cdef tuple _bins(self, Band *table):
+        cdef size_t i, at = 0
+        cdef uint32_t document
+        keys, heads = np.empty(table.used, np.uint64), np.empty(table.used, np.uint32)
+        documents, bounds = np.empty(self.capacity, np.uint32), np.zeros(table.used + 1, np.intp)
+        cdef uint64_t[::1] keys_view = keys
+        cdef uint32_t[::1] heads_view = heads, documents_view = documents
+        cdef Py_ssize_t[::1] bounds_view = bounds
+        for i in range(table.size):
+            if table.heads[i] != c.LSH_NOTHING:
+                keys_view[at], heads_view[at] = table.keys[i], table.heads[i]
+                at += 1
+        by_document = np.argsort(heads)
+        keys, heads_view, at = keys[by_document], heads[by_document], 0
+        for i in range(table.used):
+            document = heads_view[i]
+            while True:
+                if document == c.LSH_NOTHING or at == self.capacity:
+                    raise ValueError(_BROKEN)
+                documents_view[at] = document
+                at += 1
+                document = table.next[document]
+                if document == heads_view[i]:
+                    break
+            bounds_view[i + 1] = at
+        return keys, documents[:at].copy(), bounds
+
+    def num_bins(self, Py_ssize_t band):
+        """Return the number of bins of a band."""
+        return self._band(band).used
+
+
+cdef class BinSets:
+    """Yield the members of each bin of a band as a set: the keys of a dict, in order of insertion.
+
+    Parameters
+    ----------
+    objects : list
+        The object that stands for each document in the sets; copied.
+    documents, bounds : numpy.ndarray
+        What `BinTables.bins` returned; not to be changed.
+    """
+
+    cdef list objects
+    cdef const uint32_t[::1] documents
+    cdef const Py_ssize_t[::1] bounds
+    cdef Py_ssize_t bin
+
+    def __cinit__(self, list objects not None, documents not None, bounds not None):
+        self.objects, self.documents, self.bounds = list(objects), documents, bounds
+        own, ends = np.asarray(self.documents), np.asarray(self.bounds)
+        if len(own) and own.max() >= len(self.objects):
+            raise ValueError(f"documents must be less than {len(self.objects)}, got {own.max()}")
+        if not len(ends) or ends[0] < 0 or ends.max() > len(own) or (np.diff(ends) < 0).any():
+            raise ValueError(f"bounds must ascend from 0 to at most {len(own)}")
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Py_ssize_t i, begin, end, bin = self.bin, most = len(self.objects)
+        cdef uint32_t document
+        cdef dict members = {}
+        if bin + 1 >= self.bounds.shape[0]:
+            raise StopIteration
+        self.bin = bin + 1
+        begin, end = self.bounds[bin], self.bounds[bin + 1]
+        if not 0 <= begin <= end <= self.documents.shape[0]:  # the arrays are the caller's and may have changed
+            raise ValueError(f"bounds must ascend from 0 to at most {self.documents.shape[0]}, got {begin} and {end}")
+        for i in range(begin, end):
+            document = self.documents[i]
+            if document >= most:
+                raise ValueError(f"documents must be less than {most}, got {document}")
+            members[self.objects[document]] = None
+        return members.keys()
+
+
+cdef uint32_t *_grow(uint32_t *values, size_t old, size_t new) except NULL:
+    """Enlarge an array from `old` to `new` values; the added values are LSH_NOTHING."""
+    cdef uint32_t *grown = <uint32_t *> resize(values, new, sizeof(uint32_t))
+    memset(grown + old, 0xFF, (new - old) * sizeof(uint32_t))
+    return grown
+
+
+cdef int _resize_band(Band *band, size_t entries) except -1:
+    """Enlarge the table so that `entries` bins take at most three quarters of the slots."""
+    cdef size_t i, at, size = max(band.size, SMALLEST_TABLE)
+    cdef uint64_t *keys
+    cdef uint32_t *heads
+    while 3 * size < 4 * entries:
+        size *= 2
+    if size == band.size:
+        return 0
+    keys = <uint64_t *> resize(NULL, size, sizeof(uint64_t) + sizeof(uint32_t))
+    heads = <uint32_t *> (keys + size)
+    memset(heads, 0xFF, size * sizeof(uint32_t))
+    for i in range(band.size):
+        if band.heads[i] != c.LSH_NOTHING:
+            at = c.lsh_bins_find(keys, heads, size - 1, band.keys[i])
+            keys[at], heads[at] = band.keys[i], band.heads[i]
+    free(band.keys)
+    band.keys, band.heads, band.size = keys, heads, size
+    return 0
+
+
+cdef void _enter(Band *band, uint64_t key, uint32_t document, size_t capacity) noexcept nogil:
+    cdef size_t at = c.lsh_bins_find(band.keys, band.heads, band.size - 1, key)
+    cdef uint32_t head = band.heads[at], last
+    if document >= capacity or band.next[document] != c.LSH_NOTHING:
+        return  # changed since it was checked, or added before: an error of the caller, which memory survives
+    if head == c.LSH_NOTHING:
+        band.keys[at], band.heads[at] = key, document
+        band.next[document] = band.previous[document] = document
+        band.used += 1
+        return
+    last = band.previous[head]
+    band.next[last], band.previous[document] = document, last
+    band.next[document], band.previous[head] = head, document
+
+
+cdef void _leave(Band *band, uint64_t key, uint32_t document, size_t capacity) noexcept nogil:
+    cdef size_t at = c.lsh_bins_find(band.keys, band.heads, band.size - 1, key)
+    cdef uint32_t head = band.heads[at], after, before
+    if document >= capacity:
+        return
+    after, before = band.next[document], band.previous[document]
+    if head == c.LSH_NOTHING or after == c.LSH_NOTHING:  # never added: an error of the caller, which memory survives
+        return
+    band.next[document] = c.LSH_NOTHING
+    if after == document:
+        c.lsh_bins_free(band.keys, band.heads, band.size - 1, at)
+        band.used -= 1
+        return
+    band.next[before], band.previous[after] = after, before
+    if head == document:
+        band.heads[at] = after

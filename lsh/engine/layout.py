@@ -1,0 +1,373 @@
+"""The documents that share a bucket, by component, with the links, sketches and texts that decisions need.
+
+Without a bound, or where all of it fits, there is one part. Else the components are divided into parts that fit, and
+the links, sketches and texts of each are read together: they are written in files part by part, and each part is read
+once. A component that is larger than the bound is a part of its own, in mapped files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from lsh.base.budget import Array
+from lsh.base.threads import map_in_order, worth
+from lsh.engine.comparing import Similarity, passing, same_texts
+from lsh.engine.corpus import THREAD_BYTES, TOGETHER_BYTES, CollisionError, Corpus
+from lsh.engine.deciding import Components
+from lsh.engine.linking import Order
+from lsh.engine.placing import BUFFER, PlacedRows, PlacedTexts, ends_of
+from lsh.text.batch import Batch
+
+STEP = 1 << 16  # documents in a step
+SMALLEST_PART = 1 << 20  # bytes
+MOST_FILTERED = 32  # documents of a bucket; the texts of a larger one are read without this test
+
+
+class Part(NamedTuple):
+    """Whole components, with their links, sketches and texts; documents are numbers from 0.
+
+    Attributes
+    ----------
+    first : int
+        The number of the first document among those of all parts.
+    starts : numpy.ndarray
+        int64: the first document of each component, and the number of documents.
+    ranks : numpy.ndarray
+        int32: the place of each document in the order of the walk, among those of all parts.
+    documents : numpy.ndarray
+        int32: the position of each document.
+    links : numpy.ndarray
+        int32, shape ``(bands, documents)``: for each document the last one before it in the same bucket, or -1.
+    make_similarity : callable
+        Returns a new similarity of the documents; each thread needs its own.
+    """
+
+    first: int
+    starts: Array
+    ranks: Array
+    documents: Array
+    links: Array
+    make_similarity: Callable[[], Similarity]
+
+
+class Layout:
+    """The documents that share a bucket, component by component.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        All documents.
+    order : Order
+        The order in which they are decided.
+    in_order : bool, optional
+        Put the documents of each part into this order, and not component by component, and link copies of a text, too.
+        Without a bound there is one part then, and no components are made.
+
+    Attributes
+    ----------
+    documents : numpy.ndarray
+        int32: the positions, part by part.
+    settled : int
+        How many of them are not of the first collection. They come first in the order, and are all kept.
+    ranks, starts : numpy.ndarray
+        int32 and int64: the place of each in the order of the walk; where each component begins.
+    firsts : numpy.ndarray
+        int32: by position the first document with the same bytes; -1 if it takes no part.
+    """
+
+    def __init__(self, corpus: Corpus, order: Order, in_order: bool = False) -> None:
+        self._corpus, self._in_order = corpus, in_order
+        self.firsts, self._found, shares = corpus.linked(order, copies=in_order)
+        self.documents = order.documents(shares)
+        del shares
+        corpus.spill.trim()
+        count = len(self.documents)
+        self.settled = int(np.count_nonzero(self.documents >= corpus.offsets[1]))
+        corpus.reserve(count)
+        self._numbers = np.full(corpus.total, -1, np.int32)  # by position
+        self._set_numbers()
+        if in_order and not corpus.spill.is_bounded:
+            self.ranks, self.starts = np.arange(count, dtype=np.int32), np.array([0, count], np.int64)
+            return
+        components = Components(count)
+        for column in self._found:
+            for _, pairs in column.parts():
+                components.connect(pairs, self._numbers)
+        self.ranks, self.starts = components.order()
+        del components
+        corpus.reserve(count, int(np.diff(self.starts).max(initial=0)))
+        self.documents = self.documents[self.ranks]
+        self._set_numbers()
+        corpus.spill.trim()
+
+    def copies(self, stop: int) -> Array:
+        """Return the positions below `stop` of documents whose first copy is another one, int32."""
+        found = [np.empty(0, np.int32)]
+        for start in range(0, stop, STEP):
+            some = self.firsts[start : min(start + STEP, stop)]
+            is_copy = (some >= 0) & (some != np.arange(start, start + len(some), dtype=np.int32))
+            found.append(np.flatnonzero(is_copy).astype(np.int32) + np.int32(start))
+        return np.concatenate(found)
+
+    def _set_numbers(self) -> None:
+        for start in range(0, len(self.documents), STEP):
+            some = self.documents[start : start + STEP]
+            self._numbers[some] = np.arange(start, start + len(some), dtype=np.int32)
+
+    def parts(self, least_equal: int | None) -> Iterator[Part]:
+        """Yield the parts in order.
+
+        Parameters
+        ----------
+        least_equal : int or None
+            The components of a sketch that are equal in a pair that is compared by sets. ``None``: fingerprints are
+            compared.
+
+        Raises
+        ------
+        CollisionError
+            If texts are not identical although their content keys are.
+        """
+        corpus, spill = self._corpus, self._corpus.spill
+        if spill.is_bounded:
+            ends = self._ends()
+            if not spill.has_room(int(ends[-1])):
+                yield from self._placed_parts(ends, least_equal)
+                return
+        if self._in_order:
+            self._put_in_order(np.array([0, len(self.documents)]))
+        links = corpus.links(self._found, self._numbers, len(self.documents))
+        sketches = corpus.take_sketches(self._numbers, len(self.documents))
+        if all(collection.is_held for collection in corpus.sources):
+            compared = self._numbers >= 0  # texts in memory cost nothing
+        else:
+            compared = self._at_positions(self._compared(links, sketches, self.ranks, least_equal))
+        members, places, batch = corpus.texts(self.firsts, compared)
+        corpus.free_texts()
+        texts, numbers = np.full(len(self.documents), -1, np.int32), self._numbers[members]
+        texts[numbers[numbers >= 0]] = places[numbers >= 0]
+        del members, places, numbers, compared
+        self._numbers = np.empty(0, np.int32)
+        make_similarity = corpus.similarity(sketches, batch, texts, least_equal)
+        yield Part(0, self.starts, self.ranks, self.documents, links, make_similarity)
+
+    def _compared(self, links: Array, sketches: Array, ranks: Array, least_equal: int | None) -> Array:
+        """Return which documents of a part may be compared exactly, bool, by number."""
+        found = np.zeros(len(sketches), np.bool_)
+        if least_equal is None:
+            return found
+        settled = (ranks < self.settled).view(np.uint8)
+
+        def of_band(band: int) -> Array:
+            return passing(links[band], sketches, settled, least_equal, MOST_FILTERED)
+
+        threads = worth(self._corpus.num_threads, links.size)
+        for some in map_in_order(of_band, range(len(links)), threads):
+            found |= some
+        return found
+
+    def _at_positions(self, chosen: Array) -> Array:
+        """Return flags of documents by position, where they are given by number."""
+        flags = np.zeros(self._corpus.total, np.bool_)
+        flags[self.documents[chosen]] = True
+        return flags
+
+    def _put_in_order(self, bounds: Array) -> None:
+        """Put the documents of each part into the order of the walk; `bounds` has where parts begin and the end."""
+        for begin, end in pairwise(bounds.tolist()):
+            order = np.argsort(self.ranks[begin:end], kind="stable")
+            self.ranks[begin:end] = self.ranks[begin:end][order]
+            self.documents[begin:end] = self.documents[begin:end][order]
+        self._set_numbers()
+
+    def _ends(self) -> Array:
+        """Return the bytes that the documents before each component take, and those of all, int64."""
+        corpus = self._corpus
+        ends = np.empty(len(self.documents) + 1, np.int64)
+        ends[0] = 0
+        for start, sizes in corpus.sizes.parts():
+            numbers = self._numbers[start : start + len(sizes)]
+            ends[numbers[numbers >= 0] + 1] = sizes[numbers >= 0]
+        ends[1:] += corpus.sketches.row_size + 8 * len(self._found)
+        ends[1:] += TOGETHER_BYTES + THREAD_BYTES * corpus.num_threads
+        np.cumsum(ends, out=ends)
+        return ends[self.starts]
+
+    # ---- several parts ----
+
+    def _placed_parts(self, ends: Array, least_equal: int | None) -> Iterator[Part]:
+        """Yield parts that fit into memory."""
+        corpus, spill = self._corpus, self._corpus.spill
+        spill.check_space(int(ends[-1]))
+        spill.release_columns()
+        most = max(spill.free // 3, SMALLEST_PART)
+        bounds = _divided(ends, most)  # the first component of each part, and their number
+        firsts = self.starts[bounds]  # the first document of each part, and their number
+        if self._in_order:
+            self._put_in_order(firsts)
+        placed = _Placed(self, firsts)
+        with spill.reserved(most + placed.buffers):  # so that there is memory for a part when they are read
+            placed.distribute()
+        compared = np.zeros(len(self.documents), np.bool_)
+        for number, (begin, end) in enumerate(pairwise(firsts.tolist())):
+            if least_equal is None:  # no texts are compared
+                break
+            links, sketches = placed.links_of(number, end - begin), placed.sketches_of(number, begin, end)
+            compared[begin:end] = self._compared(links, sketches, self.ranks[begin:end], least_equal)
+            del links, sketches
+            spill.trim()
+        members = corpus.members(self.firsts, self._at_positions(compared))
+        alone = members[(self.firsts[members] == members) & (self._numbers[members] < 0)]  # they share no bucket
+        checks = alone[_divided(ends_of(corpus.sizes.take(alone)), most)[:-1]]
+        with spill.reserved(most + placed.buffers):
+            placed.distribute_texts(members, checks)
+        del members, alone
+        self._numbers = np.empty(0, np.int32)
+        spill.trim()
+        for number, (begin, end) in enumerate(pairwise(firsts.tolist())):
+            starts = self.starts[bounds[number] : bounds[number + 1] + 1] - begin
+            if self._in_order:
+                starts = starts[[0, -1]]
+            links = placed.links_of(number, end - begin)
+            sketches = placed.sketches_of(number, begin, end)
+            batch, texts = placed.texts_of(number, self.documents[begin:end], compared[begin:end])
+            make_similarity = corpus.similarity(sketches, batch, texts, least_equal)
+            yield Part(begin, starts, self.ranks[begin:end], self.documents[begin:end], links, make_similarity)
+            del links, sketches, batch, texts, make_similarity
+            spill.trim()
+        for number in range(len(bounds) - 1, len(bounds) - 1 + len(checks)):
+            placed.texts_of(number, np.empty(0, np.int32), np.empty(0, np.bool_))
+
+
+def _divided(ends: Array, most: int) -> list[int]:
+    """Divide items into ranges of at most `most` bytes or of one item; return where each begins, and their number.
+
+    `ends` has the bytes before each item, and those of all.
+    """
+    bounds = [0]
+    while bounds[-1] < len(ends) - 1:
+        within = int(np.searchsorted(ends, ends[bounds[-1]] + most, side="right")) - 1
+        bounds.append(max(within, bounds[-1] + 1))
+    return bounds
+
+
+class _Placed:
+    """Links, sketches and texts, distributed to the parts."""
+
+    def __init__(self, layout: Layout, firsts: Array) -> None:
+        self._layout, self._corpus = layout, layout._corpus
+        self._first_numbers = firsts[:-1].astype(np.int32)
+        spill, num_parts = self._corpus.spill, len(firsts) - 1
+        self._buffer = min(BUFFER, spill.free // 16)
+        sketches = self._corpus.sketches
+        self._links = PlacedRows(spill, num_parts, np.int32, 3, self._buffer)
+        self._sketches = PlacedRows(spill, num_parts, sketches.dtype, self._corpus.hasher.num_seeds, self._buffer)
+        self.buffers = 3 * self._buffer  # bytes that are in memory at the same time
+
+    def distribute(self) -> None:
+        """Distribute links and sketches; their columns are freed."""
+        layout, corpus = self._layout, self._corpus
+        for band, column in enumerate(layout._found):
+            for _, pairs in column.parts():
+                numbers = layout._numbers[pairs]  # of documents of one part
+                parts = self._part_of_numbers(numbers[:, 0])
+                numbers -= self._first_numbers[parts][:, None]
+                self._links.append(parts, np.column_stack([np.full(len(numbers), band, np.int32), numbers]))
+            column.free()
+        layout._found.clear()
+        self._links.finish()
+        for at, rows in corpus.sketches.parts():
+            numbers = layout._numbers[at : at + len(rows)]
+            chosen = numbers >= 0
+            self._sketches.append(self._part_of_numbers(numbers[chosen]), rows[chosen])
+        corpus.sketches.free()
+        self._sketches.finish()
+
+    def distribute_texts(self, members: Array, checks: Array) -> None:
+        """Distribute the texts of `members`; those that share no bucket go to parts that begin at `checks`."""
+        layout, corpus = self._layout, self._corpus
+        self._first_checks = checks
+        num_parts = len(self._first_numbers) + len(checks)
+        self._positions = PlacedRows(corpus.spill, num_parts, np.int32, None, self._buffer)
+        self._texts = PlacedTexts(corpus.spill, num_parts, self._buffer)
+        for positions, batch in corpus.needed_texts(members):
+            parts = self._part_of(layout.firsts[positions])
+            self._positions.append(parts, positions)
+            self._texts.append(parts, batch)
+        self._positions.finish()
+        self._texts.finish()
+        corpus.free_texts()
+
+    def _part_of_numbers(self, numbers: Array) -> Array:
+        """Return the part of each document that shares a bucket."""
+        return np.searchsorted(self._first_numbers, numbers, side="right") - 1
+
+    def _part_of(self, firsts: Array) -> Array:
+        """Return the part of each first copy."""
+        numbers = self._layout._numbers[firsts]
+        checks = len(self._first_numbers) - 1 + np.searchsorted(self._first_checks, firsts, side="right")
+        return np.where(numbers >= 0, self._part_of_numbers(numbers), checks)
+
+    def links_of(self, part: int, count: int) -> Array:
+        """Return the links of a part with `count` documents."""
+        links = self._corpus.spill.array((self._corpus.bands.num_bands, count), np.int32)
+        links.fill(-1)
+        for rows in self._links.read(part):
+            links[rows[:, 0], rows[:, 1]] = rows[:, 2]
+            self._corpus.spill.release()
+        return links
+
+    def sketches_of(self, part: int, begin: int, end: int) -> Array:
+        """Return the sketches of a part, which has the documents with numbers from `begin` to `end` - 1."""
+        sketches = self._corpus.spill.array((end - begin, self._corpus.hasher.num_seeds), self._corpus.sketches.dtype)
+        order, at = np.argsort(self._layout.documents[begin:end], kind="stable"), 0
+        for rows in self._sketches.read(part):  # in order of position
+            sketches[order[at : at + len(rows)]] = rows
+            at += len(rows)
+            self._corpus.spill.release()
+        return sketches
+
+    def texts_of(self, part: int, documents: Array, compared: Array) -> tuple[Batch, Array]:
+        """Return one of each identical text of a part, and the index of the text of each of some documents.
+
+        The index is -1 for a document whose text is not there; it is there if the document may be `compared`.
+
+        Raises
+        ------
+        CollisionError
+            If texts are not identical although their content keys are.
+        """
+        positions = np.concatenate([np.empty(0, np.int32), *self._positions.read(part)])
+        keys, stands, groups = np.unique(self._layout.firsts[positions], return_index=True, return_inverse=True)
+        is_stand = np.zeros(len(positions), np.bool_)
+        is_stand[stands] = True
+        index = np.cumsum(is_stand) - 1  # in `texts`
+        sizes = self._texts.sizes(part)
+        ends = ends_of(sizes[is_stand])
+        kept, write = self._corpus.spill.bytes_to_fill(int(ends[-1]))
+        texts = Batch.of_bytes(kept, ends)
+        at = 0
+        for batch in self._texts.read(part):
+            here = slice(at, at + len(batch))
+            own = np.flatnonzero(is_stand[here])
+            if len(own):
+                first = int(index[at + own[0]])
+                chosen = np.empty(int(ends[first + len(own)] - ends[first]), np.uint8)
+                batch.take(own).write(chosen)
+                write(int(ends[first]), chosen)
+            copies = np.flatnonzero(~is_stand[here])
+            if not same_texts(texts, index[stands[groups[at + copies]]], batch, copies):
+                raise CollisionError
+            at += len(batch)
+            self._corpus.spill.release()
+        firsts = self._layout.firsts[documents]
+        is_there = np.isin(firsts, keys)
+        if not is_there[compared].all():  # only if they are of another part, so that they are not copies
+            raise CollisionError
+        places = np.full(len(documents), -1, np.int32)
+        places[is_there] = index[stands[np.searchsorted(keys, firsts[is_there])]]
+        return texts, places

@@ -1,0 +1,1 @@
+"""From shingles to fingerprints, bands and plans."""

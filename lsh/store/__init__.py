@@ -1,0 +1,1 @@
+"""What outlives a call: the cache, the index, the screen."""

@@ -1,0 +1,1 @@
+"""From raw texts to batches and shingles."""

@@ -1,0 +1,32 @@
+# Types of lsh/_sets.pyx; compared with the build by mypy's stubtest.
+
+from typing import Any, final
+
+import numpy as np
+
+from lsh.text.batch import Batch
+
+MAX_CACHED: int
+MAX_SPLIT: int
+
+@final
+class SetCache:
+    def __new__(cls, batch: Batch, max_cached: int) -> SetCache: ...
+
+@final
+class ShingleSets:
+    def __new__(
+        cls,
+        batch: Batch,
+        unit: int,
+        n: int,
+        flags: int = 0,
+        *,
+        max_cached: int = ...,
+        max_shingles: int = ...,
+        max_split: int = ...,
+        secret: bytes | None = None,
+        like: ShingleSets | None = None,
+    ) -> ShingleSets: ...
+    def sharing(self) -> ShingleSets: ...
+    def matrix(self, rows: int, first_column: int) -> np.ndarray[Any, np.dtype[np.float64]]: ...

@@ -1,0 +1,573 @@
+"""Corpora beyond memory: collections that are read twice, and arrays in files, neither of which may change a result."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import mmap
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+import numpy
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from running import environment
+from test_dedup import near_of, removed_of
+
+import lsh
+import lsh.base.budget
+import lsh.engine.corpus
+import lsh.engine.layout
+import lsh.engine.placing
+from lsh import Shingles, deduplicate, find_pairs
+from lsh.base.budget import Spill, _File, memory_size
+from lsh.engine.comparing import content_keys
+from lsh.text.batch import Batch
+from lsh.text.collections import TextSource
+from lsh.typing import Pieces
+
+SHINGLES = Shingles(2, "word")
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[str]:
+    """3,000 texts: near duplicates, copies, empty texts, and texts that are not ASCII."""
+    draw = random.Random(3)
+    texts = []
+    for i in range(1000):
+        words = [f"w{draw.randrange(400)}" for _ in range(40)]
+        texts.append(" ".join(words))
+        texts.append(" ".join(words) if i % 3 else "")
+        words[draw.randrange(40)] = "été"
+        texts.append(" ".join(words))
+    draw.shuffle(texts)
+    return texts
+
+
+def same(one, other) -> None:
+    assert removed_of(one) == removed_of(other)
+    assert near_of(one) == near_of(other)
+    assert one.keep.tolist() == other.keep.tolist()
+    for name in ("candidates", "compared", "capped", "without_shingles", "missing"):
+        assert one.summary()[name] == other.summary()[name]
+
+
+def streamed(texts):
+    return lambda: (text for text in texts)
+
+
+# Sources.
+
+
+def test_a_callable_is_read_twice_and_gives_the_same(corpus):
+    calls = 0
+
+    def texts():
+        nonlocal calls
+        calls += 1
+        yield from corpus
+
+    held = deduplicate(corpus, 0.7, shingles=SHINGLES)
+    same(deduplicate(texts, 0.7, shingles=SHINGLES), held)
+    assert calls == 2
+    assert len(held.removed) > 1000
+    same(deduplicate(lambda: corpus, 0.7, shingles=SHINGLES), held)
+    for options in ({"keep": "longest"}, {"keep": "last"}, {"clusters": "components"}, {"verify": "sketch"}):
+        expected = deduplicate(corpus, 0.7, shingles=SHINGLES, **options)
+        same(deduplicate(streamed(corpus), 0.7, shingles=SHINGLES, **options), expected)
+    pairs = list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES))
+    assert list(find_pairs(streamed(corpus), threshold=0.7, shingles=SHINGLES)) == pairs
+    new, old = corpus[:1200], corpus[1200:]
+    expected = deduplicate(new, 0.7, shingles=SHINGLES, against=old)
+    for a, b in ((streamed(new), old), (new, streamed(old)), (streamed(new), streamed(old))):
+        same(deduplicate(a, 0.7, shingles=SHINGLES, against=b), expected)
+        assert list(find_pairs(a, 0.7, others=b, shingles=SHINGLES)) == list(
+            find_pairs(new, 0.7, others=old, shingles=SHINGLES)
+        )
+
+
+def test_a_callable_that_changes_its_mind(corpus):
+    def changing(change):
+        texts = list(corpus)
+
+        def give():
+            given = list(texts)
+            change(texts)
+            return iter(given)
+
+        return give
+
+    def edit(texts):
+        texts[1234] += "!"
+
+    with pytest.raises(ValueError, match=r"^texts\[1234\] differs between the first and the second call"):
+        deduplicate(changing(edit), 0.7)
+    for change in (lambda texts: texts.pop(), lambda texts: texts.append("one more")):
+        with pytest.raises(
+            ValueError, match=r"texts gave 3,000 texts at the first call and (2,999|more) at the second"
+        ):
+            deduplicate(changing(change), 0.7)
+    calls = iter([corpus, itertools.cycle(corpus)])  # the second time without end
+    with pytest.raises(ValueError, match=r"texts gave 3,000 texts at the first call and more at the second"):
+        deduplicate(lambda: iter(next(calls)), 0.7)
+    for one in (lambda: "one text", lambda: ""):  # what is wrong is what the call returns
+        with pytest.raises(TypeError, match=r"^texts\(\) must be a collection of texts, got one str"):
+            deduplicate(one)
+    with pytest.raises(ValueError, match=r"^texts\[1\] is None"):
+        deduplicate(lambda: iter(["a", None]))
+    assert deduplicate(lambda: iter(["a", None]), missing="empty").summary()["missing"] == 1
+    with pytest.raises(ValueError, match="keep must have one number or date for each text"):
+        deduplicate(streamed(corpus), keep=[1, 2])
+    with pytest.raises(ZeroDivisionError):
+        deduplicate(lambda: (1 // 0 for _ in "a"))
+
+
+def test_progress_does_not_know_the_number_of_a_stream(corpus):
+    calls = []
+    deduplicate(streamed(corpus), progress=lambda *call: calls.append(call))
+    assert {total for stage, _, total in calls if stage == "fingerprints"} == {None}
+    assert calls[-1] == ("comparing", calls[-1][2], calls[-1][2])
+
+
+def test_texts_of_one_content_key_are_told_apart(corpus, monkeypatch):
+    """A hash of the content finds possible copies; a comparison of the bytes decides."""
+    expected = deduplicate(corpus[:300], 0.7, shingles=SHINGLES)
+    pairs = list(find_pairs(corpus[:300], threshold=0.7, shingles=SHINGLES))
+
+    secrets = []
+
+    def weak(batch, secret, out):
+        if secret not in secrets:
+            secrets.append(secret)
+        content_keys(batch, secret, out)
+        if len(secrets) == 1:
+            out %= 2
+
+    monkeypatch.setattr(lsh.engine.corpus, "content_keys", weak)
+    for texts in (corpus[:300], streamed(corpus[:300])):
+        for running in ({}, {"max_memory": "100KB"}):
+            secrets.clear()
+            same(deduplicate(texts, 0.7, shingles=SHINGLES, **running), expected)
+            assert len(secrets) == 2  # read again with a new secret
+            secrets.clear()
+            assert list(find_pairs(texts, threshold=0.7, shingles=SHINGLES, **running)) == pairs
+            assert len(secrets) == 2
+
+
+@pytest.mark.parametrize("bits", [1, 3])
+def test_old_and_new_texts_of_one_content_key(corpus, monkeypatch, bits):
+    new, old = corpus[:150], corpus[100:250]
+    expected = deduplicate(new, 0.7, shingles=SHINGLES, against=old)
+    secrets = []
+
+    def weak(batch, secret, out):
+        secrets.append(secret)
+        content_keys(batch, secret, out)
+        if secret == secrets[0]:
+            out %= 2**bits
+
+    monkeypatch.setattr(lsh.engine.corpus, "content_keys", weak)
+    for texts, others in ((new, old), (streamed(new), old), (new, streamed(old)), (streamed(new), streamed(old))):
+        secrets.clear()
+        same(deduplicate(texts, 0.7, shingles=SHINGLES, against=others), expected)
+        assert len(set(secrets)) == 2
+
+
+def test_copies_of_a_stream_are_not_held(monkeypatch):
+    """Of several identical texts only one is held in memory, wherever it is in the order."""
+    texts = [f"{'a text that comes again and again ' * 40}{i % 7}" for i in range(2000)]
+    expected = [deduplicate(texts, keep=keep) for keep in ("first", "last")]
+    held = []
+    array = Spill.array
+
+    def noted(spill, shape, dtype):
+        held.append((shape, numpy.dtype(dtype)))
+        return array(spill, shape, dtype)
+
+    monkeypatch.setattr(Spill, "array", noted)
+    for keep, result in zip(("first", "last"), expected):
+        held.clear()
+        same(deduplicate(streamed(texts), keep=keep), result)
+        assert [shape for shape, dtype in held if dtype == numpy.uint8 and isinstance(shape, int)] == [
+            7 * len(texts[0])
+        ]
+
+
+# Arrays.
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Put every array that can be in a file into a file, and write columns in small chunks."""
+    monkeypatch.setattr(lsh.base.budget, "MIN_FILE", 1)
+    monkeypatch.setattr(lsh.base.budget, "CHUNK", 1 << 12)
+
+
+@pytest.mark.few(2)
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(
+    "options",
+    [{"keep": "longest"}, {}, {"keep": "last"}, {"clusters": "components"}, {"verify": None}, {"against": slice(50)}],
+)
+def test_files_change_nothing(corpus, files, options):
+    if "against" in options:
+        options = {"against": corpus[options["against"]]}
+    expected = deduplicate(corpus, 0.7, shingles=SHINGLES, **options)
+    assert files == []
+    for texts in (corpus, streamed(corpus)):
+        same(deduplicate(texts, 0.7, shingles=SHINGLES, max_memory=120_000, **options), expected)
+    assert len(files) >= 4
+
+
+@pytest.mark.usefixtures("tiny")
+def test_files_change_no_pair(corpus, files):
+    pairs = list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES))
+    assert files == []
+    assert list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES, max_memory="100 kB")) == pairs
+    assert files
+
+
+@given(
+    texts=st.lists(st.text("ab", max_size=8), max_size=25),
+    cut=st.one_of(st.none(), st.integers(0, 25)),
+    least=st.sampled_from([1, 300, 5000]),
+    rows=st.sampled_from([1, 256]),
+    num_threads=st.integers(1, 2),
+)
+@strategies.examples(100)
+def test_pairs_of_many_parts_are_in_order(texts, cut, least, rows, num_threads):
+    """Parts of one component or more, whose pairs are merged."""
+    a, b = (texts, None) if cut is None else (texts[:cut], texts[cut:])
+    options = {"others": b, "shingles": Shingles(2), "threshold": 0.5, "num_threads": num_threads}
+    expected = list(find_pairs(a, **options))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lsh.base.budget, "MIN_MEMORY", 1)
+        patch.setattr(lsh.engine.layout, "SMALLEST_PART", least)
+        patch.setattr(lsh.engine.placing, "MIN_MERGED", rows)
+        found = list(find_pairs(a, **options, max_memory=max(len(texts) * lsh.base.budget.LEAST_BYTES, 1)))
+    assert found == expected == sorted(expected)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are counted in /proc")
+@pytest.mark.parametrize("taken", [0, 1, 50])
+def test_an_iterator_of_pairs_that_is_closed_leaves_no_file(corpus, tmp_path, taken):
+    before = len(os.listdir("/proc/self/fd"))
+    pairs = find_pairs(corpus, 0.7, shingles=SHINGLES, max_memory="100KB", temp_dir=tmp_path)
+    assert len(list(itertools.islice(pairs, taken))) == taken
+    assert (len(os.listdir("/proc/self/fd")) > before) == (taken > 0)
+    pairs.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_documents_than_a_block(monkeypatch):
+    monkeypatch.setattr(lsh.engine.corpus, "STEP", 1 << 13)
+    count = lsh.engine.corpus.STEP + 3000
+    texts = [f"text number {i} of many, {i * i}" for i in range(count)]
+    texts[-2] = texts[5] + "."
+    texts[-1] = texts[7]
+    result = deduplicate(texts, 0.8, num_threads=2)
+    assert {count - 2: 5, count - 1: 7}.items() <= {d: k for d, (k, _, _) in removed_of(result).items()}.items()
+    same(deduplicate(streamed(texts), 0.8, max_memory="2MB"), result)
+
+
+@pytest.fixture
+def files(monkeypatch) -> list[int]:
+    """The size in bytes of each file that was created."""
+    sizes: list[int] = []
+    make = _File.mapped
+
+    def noted(file: _File, size: int) -> mmap.mmap:
+        sizes.append(size)
+        return make(file, size)
+
+    monkeypatch.setattr(_File, "mapped", noted)
+    return sizes
+
+
+def test_arrays_of_a_spill(files):
+    spill = Spill(20 << 20)
+    assert spill.is_bounded
+    held = spill.array((1 << 20, 8), numpy.uint8)
+    assert not isinstance(held.base, mmap.mmap)
+    assert files == []
+    mapped = spill.array((1 << 20, 8), numpy.uint8)
+    assert files == [8 << 20]
+    mapped[:] = numpy.arange(8)
+    spill.release()
+    assert (mapped == numpy.arange(8)).all()
+    assert spill.array(3, numpy.int32).shape == (3,)  # small arrays are not put into files
+    assert spill.array((0, 5), numpy.int64).shape == (0, 5)
+    assert not Spill().is_bounded
+    assert Spill().array((4, 2), numpy.float64).shape == (4, 2)
+
+
+def test_what_is_freed_leaves_room(files):
+    spill = Spill(20 << 20)
+    for number in range(1, 4):
+        kept = spill.array(8 << 20, numpy.uint8)
+        part = kept[5:]
+        del kept
+        assert len(files) == number - 1
+        mapped = spill.array(8 << 20, numpy.uint8)
+        assert files == [8 << 20] * number
+        del part, mapped
+
+
+# Columns.
+
+
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(lsh.base.budget, "CHUNK", 64)
+    monkeypatch.setattr(lsh.base.budget, "MIN_ROWS", 2)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("bound", [None, 0, 1000])
+@pytest.mark.parametrize("width", [None, 3])
+@given(data=st.data())
+@strategies.examples(60)
+def test_a_column_against_an_array(bound, width, data):
+    """Whatever is in memory and whatever in a file, each way of reading gives the rows that were appended."""
+    with pytest.MonkeyPatch.context() as patch:
+        small_chunks(patch)
+        sizes = data.draw(st.lists(st.integers(0, 40), max_size=30))
+        evicted = data.draw(st.integers(0, 30))
+        column = Spill(bound).column(numpy.int32, width)
+        expected = numpy.arange(sum(sizes) * (width or 1), dtype=numpy.int32)
+        expected = expected if width is None else expected.reshape(-1, width)
+        for number, rows in enumerate(numpy.split(expected, numpy.cumsum(sizes))):
+            column.append(rows)
+            if number == evicted:
+                column.evict()
+        start, stop = sorted(data.draw(st.lists(st.integers(0, sum(sizes)), min_size=2, max_size=2)))
+        chosen = numpy.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(expected), max_size=len(expected))))
+        parts = [(at, rows.copy()) for at, rows in column.parts(start, stop)]
+        backwards = [(at, rows.copy()) for at, rows in column.parts(start, stop, backwards=True)]
+        assert len(column) == len(expected)
+        assert column.read().tolist() == expected.tolist()
+        assert column.read(start, stop).tolist() == expected[start:stop].tolist()
+        assert column.take(chosen).tolist() == expected[chosen].tolist()
+        for found in (parts, backwards[::-1]):
+            ends = [at + len(rows) for at, rows in found]
+            assert [at for at, _ in found] == [start, *ends][: len(found)]
+            assert [row for _, rows in found for row in rows.tolist()] == expected[start:stop].tolist()
+
+
+def test_a_column_that_expects_rows():
+    """Its next chunks are as large as the expected rows need, whether that number is too small or too large."""
+    rows = numpy.arange(200_000, dtype=numpy.uint64)
+    chunks = {}
+    for expected in (0, 100_000, 200_000, 10_000_000):
+        column = Spill().column(numpy.uint64, chunk=1 << 13)
+        column.append(rows[:2000])
+        column.expect(expected)
+        for start in range(2000, len(rows), 1000):
+            column.append(rows[start : start + 1000])
+        assert numpy.array_equal(column.read(), rows)
+        chunks[expected] = sum(1 for _ in column._chunks)
+    assert chunks[200_000] <= chunks[100_000] < chunks[0]
+    assert chunks[200_000] < 5
+    assert chunks[10_000_000] < 5
+
+
+def test_columns_expect_what_a_source_will_give(corpus, monkeypatch):
+    class Source(TextSource):
+        read = 0
+
+        def __call__(self) -> Pieces:
+            return Pieces(self.pieces())
+
+        def pieces(self):
+            for start in range(0, len(corpus), 100):
+                self.read = min(start + 100, len(corpus))
+                yield tuple(corpus[start : start + 100])
+
+        def take(self, positions):
+            yield Batch([corpus[i] for i in positions.tolist()])
+
+        def changed(self, position):
+            return ValueError(position)
+
+        def progress(self):
+            return self.read, self.read, len(corpus)
+
+    expected = set()
+    monkeypatch.setattr(lsh.engine.corpus, "STEP", 1000)
+    monkeypatch.setattr(lsh.base.budget.Column, "expect", lambda column, count: expected.add(count))
+    same(deduplicate(Source(), 0.7, shingles=SHINGLES), deduplicate(corpus, 0.7, shingles=SHINGLES))
+    assert expected == {len(corpus)}
+
+
+def test_columns_of_a_bound(monkeypatch):
+    """Columns are in memory up to half of the bound, and less while memory is reserved for other data."""
+    small_chunks(monkeypatch)
+    spill = Spill(10_000)
+    columns = [spill.column(numpy.uint64) for _ in range(3)]
+    for number in range(400):
+        for column in columns:
+            column.append(numpy.full(1, number, numpy.uint64))
+        assert spill.held <= 5000
+    assert 4000 < spill.held == sum(column.held for column in columns)
+    spill.reserve(8000)
+    assert spill.held <= 2000
+    assert all(column.read().tolist() == list(range(400)) for column in columns)
+    columns[0].free()
+    assert len(columns[0]) == columns[0].held == 0
+    del columns, column
+    assert spill.held == 0
+
+
+def test_many_columns_share_files(monkeypatch):
+    small_chunks(monkeypatch)
+    monkeypatch.setattr(lsh.base.budget, "MAX_COLUMN_FILES", 3)
+    made = []
+    temporary = tempfile.TemporaryFile
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **named: made.append(1) or temporary(**named))
+    spill = Spill(0)
+    columns = [spill.column(numpy.int64) for _ in range(8)]
+    for start in range(0, 100, 10):
+        for number, column in enumerate(columns):
+            column.append(numpy.arange(start, start + 10) * number)
+    assert len(made) == 3
+    for number, column in enumerate(columns):
+        assert column.read().tolist() == [i * number for i in range(100)]
+
+
+def test_a_part_of_a_column_is_read_only():
+    column = Spill().column(numpy.int64)
+    column.append(numpy.arange(5))
+    ((_, rows),) = column.parts()
+    with pytest.raises(ValueError, match="read-only"):
+        rows[0] = 1
+
+
+def test_a_file_that_another_process_cuts(monkeypatch, tmp_path):
+    small_chunks(monkeypatch)
+    column = Spill(0, str(tmp_path)).column(numpy.int64)
+    column.append(numpy.arange(100))
+    os.ftruncate(column._file._file.fileno(), 100)
+    with pytest.raises(OSError, match="another process has truncated a temporary file") as caught:
+        column.read()
+    assert caught.value.filename == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        (None, None),
+        (500_000, 500_000),
+        ("500000", 500_000),
+        ("2GB", 2 * 10**9),
+        (" 150.5 kb ", 150_500),
+        ("500MiB", 500 * 2**20),
+        ("1 TiB", 2**40),
+        (numpy.int64(700_000), 700_000),
+    ],
+)
+def test_sizes_of_memory(value, size):
+    assert memory_size("max_memory", value) == size
+
+
+@pytest.mark.parametrize("value", ["", "0", "-5", "2GBB", "GB", "two", "1e9", "0.1"])
+def test_sizes_that_are_none(value):
+    with pytest.raises(ValueError, match=r"^max_memory must be"):
+        deduplicate([], max_memory=value)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1, "1", 99_999, "99 KB", "0.01MiB"])
+def test_a_bound_that_is_too_small(value):
+    message = f"max_memory must be 100KB or more, got {value!r}; give a size such as '500MB' or '2GB'"
+    for find in (deduplicate, find_pairs):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            find([], max_memory=value)
+        find([], max_memory="100 KB")
+
+
+@pytest.mark.parametrize("value", [1.5, True, [], b"2GB"])
+def test_sizes_of_a_wrong_type(value):
+    with pytest.raises(TypeError, match=r"^max_memory must be a whole number, got"):
+        find_pairs([], max_memory=value)
+
+
+# Errors, and the files that they leave.
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("name", ["pwrite", "posix_fallocate"])
+def test_a_full_disk_is_an_error_with_nothing_left_behind(corpus, monkeypatch, tmp_path, name):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(os, name, full)
+    with pytest.raises(OSError, match=r"max_memory needs ([0-9,]+ bytes of )?temporary files: No space left") as caught:
+        deduplicate(corpus, max_memory=100_000)
+    assert caught.value.errno == errno.ENOSPC
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_folder_that_is_not_there(corpus, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(OSError, match=r"max_memory needs .* set TMPDIR to another folder"):
+        deduplicate(corpus, max_memory=100_000)
+
+
+def test_a_bad_tmpdir_is_an_error_before_the_work(monkeypatch, tmp_path):
+    """`tempfile` would silently use another folder."""
+
+    def read():
+        raise AssertionError("the texts are read")
+
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    with pytest.raises(FileNotFoundError, match="TMPDIR must name a folder that can be written to") as caught:
+        lsh.deduplicate(read, max_memory="1GB")
+    assert caught.value.filename == str(tmp_path / "nowhere")
+    assert lsh.deduplicate(["one text", "one text"]).keep.tolist() == [True, False]  # needs no temporary folder
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("stage", ["fingerprints", "grouping", "comparing"])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupt_leaves_no_file(tmp_path, how, stage):
+    """Not even SIGKILL, which cannot be caught, leaves files."""
+    program = textwrap.dedent(
+        """
+        import os, signal, sys
+        import lsh, lsh.base.budget
+        lsh.base.budget.MIN_FILE, lsh.base.budget.CHUNK = 1, 1 << 12
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        def stop(stage, done, total):
+            if stage == sys.argv[2]:
+                if sys.platform == "linux":
+                    open_files = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+                    assert any(name.startswith(os.environ["TMPDIR"]) for name in open_files), open_files
+                os.kill(os.getpid(), int(sys.argv[1]))
+        texts = [f"text {i % 500} of many that are alike but for their number" for i in range(3000)]
+        lsh.deduplicate(lambda: iter(texts), max_memory=100_000, progress=stop)
+        """
+    )
+    folder, start = tmp_path / "temporary", tmp_path / "start"
+    folder.mkdir()
+    start.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(int(how)), stage],
+        cwd=start,
+        env=environment() | {"TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == -how, ran.stderr
+    if how == signal.SIGINT:
+        assert ran.stderr.strip().endswith("KeyboardInterrupt")
+    assert list(folder.iterdir()) == []

@@ -1,0 +1,514 @@
+"""Threads: a map in any number of threads gives what one thread gives, errors included."""
+
+import gc
+import os
+import signal
+import sysconfig
+import threading
+import time
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+import running
+import sharing
+
+import lsh
+import lsh.sketch.hasher
+from lsh import MinHasher
+from lsh.base import threads
+from lsh.sketch.hasher import MAX_BATCH
+from lsh.text.batch import Batch, extent
+
+WORKERS = (1, 2, 3, 8)
+
+
+def share(function, items, num_threads):
+    """Call a function with each item in threads."""
+    for _ in threads.map_in_order(function, items, num_threads):
+        pass
+
+
+class Starts:
+    """Makes some starts of threads fail, by their number from 0, and counts all starts."""
+
+    def __init__(self, monkeypatch, fails):
+        self.count = 0
+        start = threading.Thread.start
+
+        def counted(thread):
+            number, self.count = self.count, self.count + 1
+            if fails(number):
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", counted)
+
+
+FAILING_STARTS = {
+    "all": lambda number: True,
+    "the first": lambda number: number == 0,
+    "the second": lambda number: number == 1,
+    "all from the second on": lambda number: number > 0,
+    "every other one": lambda number: number % 2 == 1,
+}
+
+
+@pytest.fixture(params=FAILING_STARTS)
+def starts(request, monkeypatch):
+    return Starts(monkeypatch, FAILING_STARTS[request.param])
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("count", [0, 1, 2, 100])
+def test_each_item_once(count, workers):
+    seen = []
+    share(seen.append, range(count), workers)
+    assert sorted(seen) == list(range(count))
+
+
+def test_the_caller_works_too():
+    together = threading.Barrier(3, timeout=60)
+    names = []
+
+    def work(_):
+        names.append(threading.current_thread())
+        together.wait()
+
+    share(work, range(3), 3)
+    assert len(set(names)) == 3
+    assert threading.current_thread() in names
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_the_first_failure_is_raised(workers):
+    late = threading.Event()
+
+    def work(number):
+        if number == 3:
+            late.wait(0.2)  # other items fail first
+            raise ValueError("item 3")
+        if number > 3:
+            late.set()
+            raise ValueError(f"item {number}")
+
+    with pytest.raises(ValueError, match=r"^item 3$"):
+        share(work, range(50), workers)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_nothing_is_begun_after_a_failure(workers):
+    begun = []
+
+    def work(number):
+        begun.append(number)
+        raise ValueError("every one fails")
+
+    with pytest.raises(ValueError, match="every one fails"):
+        share(work, range(1000), workers)
+    assert len(begun) <= workers
+
+
+def test_an_interrupt_stops_the_others():
+    caller = threading.current_thread()
+    others = threading.Event()
+    begun = []
+
+    def work(number):
+        begun.append(number)
+        if threading.current_thread() is not caller:
+            others.set()
+            time.sleep(0.01)
+            return
+        others.wait(60)
+        raise KeyboardInterrupt
+
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        share(work, range(100_000), 2)
+    assert len(begun) < 100_000
+    time.sleep(0.05)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_maps_keep_the_order(workers):
+    assert list(threads.map_in_order(lambda number: number * number, iter(range(200)), workers)) == [
+        number * number for number in range(200)
+    ]
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("scheme", ["fss", "murmur3"])
+@pytest.mark.parametrize("sizes", [(0, 1, 5), (100,), (3, 30_000), (600_000, 2)])
+def test_fingerprints_do_not_depend_on_threads(scheme, sizes):
+    hasher = MinHasher(16, scheme=scheme)
+    texts = [
+        (b"%d " % i * (size // 2 + 1))[:size]
+        for i in range(40 if max(sizes) > 1000 else 2 * MAX_BATCH)
+        for size in sizes
+    ]
+    expected = hasher.fingerprints(texts, num_threads=1)
+    for workers in WORKERS[1:]:
+        assert (hasher.fingerprints(texts, num_threads=workers) == expected).all()
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_the_first_wrong_text_is_named(workers):
+    texts = ["a text of some length"] * 60_000
+    texts[30_001] = texts[50_000] = 5
+    with pytest.raises(TypeError, match=r"^texts\[30001\] must be str"):
+        MinHasher(16, scheme="fss").fingerprints(texts, num_threads=workers)
+
+
+IMPORT_ALL = """
+import importlib, pathlib, sys, sysconfig
+import lsh, lsh.lsh, lsh.command.main
+
+root, suffix = pathlib.Path(lsh.__file__).parent, sysconfig.get_config_var("EXT_SUFFIX")
+for path in root.rglob(f"*{suffix}"):
+    name = ".".join(["lsh", *path.relative_to(root).parts]).removesuffix(suffix)
+    importlib.import_module(name)
+    print(name.rpartition(".")[2])
+print(getattr(sys, "_is_gil_enabled", lambda: True)())
+"""
+
+
+def test_no_extension_needs_the_gil(tmp_path):
+    """Where Python has no GIL, an extension that does not declare this would switch it on, with a warning."""
+    ran = running.process(tmp_path, python=("-W", "error", "-c", IMPORT_ALL), env={"PYTHON_GIL": ""})
+    assert ran.returncode == 0, ran.stderr.decode()
+    sources = list((Path(__file__).parents[2] / "lsh").rglob("*.pyx"))
+    *extensions, has_gil = ran.stdout.decode().split()
+    assert {"_lsh_cython", *(path.stem for path in sources)} <= set(extensions)
+    assert has_gil == str(not sysconfig.get_config_var("Py_GIL_DISABLED"))
+    assert [path.name for path in sources if "freethreading_compatible=True" not in path.read_text("utf-8")] == []
+
+
+@pytest.mark.parametrize("make", [sharing.hashing_jobs, sharing.corpus_jobs, sharing.store_jobs])
+def test_threads_that_share_objects_get_what_one_thread_gets(make, tmp_path):
+    texts = sharing.make_texts(3, 40)
+    jobs = make(texts, tmp_path) if make is sharing.store_jobs else make(texts)
+    sharing.compare(jobs, 3, 1, 3, {name: job() for name, job in jobs.items()})
+
+
+def test_threads_change_one_cache_and_one_index(tmp_path):
+    texts = sharing.make_texts(4, 20)
+    sharing.change_cache(texts, 3, 6)
+    sharing.change_index(texts, 2, 5, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_many_threads_are_the_first_users_of_a_process(tmp_path, seed):
+    script = Path(__file__).parents[1] / "sharing.py"
+    ran = running.process(tmp_path, python=(str(script), "8", "1", str(seed)))
+    assert (ran.returncode, ran.stdout) == (0, b"equal\n"), ran.stderr.decode()
+
+
+# ---- how work is split ----
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [b"%d" % i for i in range(64)] + [b"long " * 4000] * 400,
+        [None] * 64 + ["long " * 4000] * 400,
+        [bytearray(b"long " * 4000)] * 400,
+        [memoryview(b"long " * 4000)] * 400,
+        list(np.array(["long " * 1000] * 1000)),
+        ["long " * 4000 + "\u2014"] * 400,
+    ],
+    ids=["short ones first", "none first", "bytearray", "memoryview", "numpy str", "beyond ASCII"],
+)
+def test_work_is_cut_by_its_size(texts, monkeypatch):
+    cuts = []
+    map_in_order = threads.map_in_order
+
+    def watched(function, items, num_threads):
+        cuts.extend(items)
+        return map_in_order(function, cuts, num_threads)
+
+    monkeypatch.setattr(threads, "map_in_order", watched)
+    hasher = MinHasher(16, scheme="fss")
+    rows = hasher.fingerprints(texts, missing="empty", num_threads=2)
+    assert [stop for _, stop in cuts[:-1]] == [start for start, _ in cuts[1:]]
+    assert (cuts[0][0], cuts[-1][1]) == (0, len(texts))
+    assert len(cuts) > 15  # 8 MB or more, at most a quarter of a MB in one part
+    assert (rows[-1] == hasher.fingerprint(texts[-1])).all()
+
+
+def test_many_short_texts_behind_long_ones_stay_together():
+    texts = ("long " * 4000,) * 10 + ("short",) * 100_000
+    starts = [0]
+    while starts[-1] < len(texts):
+        starts.append(extent(texts, starts[-1], min(starts[-1] + MAX_BATCH, len(texts)), 1 << 18))
+    assert len(starts) < 20
+
+
+@pytest.mark.parametrize("make", [tuple, Batch], ids=["tuple", "batch"])
+def test_extents(make):
+    texts = make((b"12345", b"", b"1234567890", b"1", b"2"))
+    assert [extent(texts, 0, 5, size) for size in (0, 1, 5, 6, 10, 100)] == [1, 1, 1, 2, 3, 5]
+    assert extent(texts, 2, 5, 1) == 3
+    with pytest.raises(ValueError, match="start and stop must lie within the 5 texts"):
+        extent(texts, 3, 6, 1)
+
+
+def test_a_failure_holds_nothing():
+    gc.collect()
+    gc.disable()
+    try:
+
+        class Held(str):
+            pass
+
+        texts = [Held("a text"), *["a longer text" * 1000] * 20, 5]
+        gone = weakref.ref(texts[0])
+        with pytest.raises(TypeError):
+            MinHasher(16).fingerprints(texts, num_threads=2)
+        with pytest.raises(TypeError):
+            list(MinHasher(16).chunks(texts, num_threads=2))
+        del texts
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_an_exit_in_a_thread_is_not_lost():
+    def leave(number):
+        if number == 5:
+            raise SystemExit(3)
+
+    for _ in range(20):
+        with pytest.raises(SystemExit):
+            share(leave, range(20), 4)
+
+
+def test_an_interrupt_while_waiting_for_the_others():
+    caller = threading.current_thread()
+    begun = threading.Event()
+
+    def work(_):
+        if threading.current_thread() is caller:
+            begun.wait(60)
+            return
+        begun.set()
+        time.sleep(0.1)  # the caller has no more items, and waits
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        done.append(True)
+
+    done = []
+    before = threading.active_count()
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            share(work, range(2), 2)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert done
+    for _ in range(100):  # the work has ended; the thread may need a moment to exit
+        if threading.active_count() == before:
+            return
+        time.sleep(0.01)
+    pytest.fail("a thread was left")
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_items_that_fail_come_behind_their_results(workers):
+    def items():
+        yield from range(5)
+        raise KeyError("no more")
+
+    results = threads.map_in_order(lambda number: number, items(), workers)
+    assert [next(results) for _ in range(5)] == list(range(5))
+    with pytest.raises(KeyError, match="no more"):
+        next(results)
+
+
+def test_a_long_matrix_can_be_interrupted():
+    same = " ".join(map(str, range(1000)))
+    texts = [f"{i} {same}" for i in range(6000)]  # a minute of work
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    started = time.process_time()
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            lsh.jaccard_matrix(texts, shingles=lsh.Shingles(5))
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, handler)
+    assert time.process_time() - started < 20
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_no_thread_waits_for_results_to_be_used(workers):
+    before = threading.active_count()
+    results = threads.map_in_order(lambda number: number, range(10_000), workers)
+    assert [next(results) for _ in range(5)] == list(range(5))
+    for _ in range(1000):
+        if threading.active_count() == before:
+            break
+        time.sleep(0.01)
+    assert threading.active_count() == before
+    assert next(results) == 5
+    results.close()
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_items_are_read_only_a_little_ahead(workers):
+    read = []
+
+    def items():
+        for number in range(1000):
+            read.append(number)
+            yield number
+
+    results = threads.map_in_order(lambda number: number, items(), workers)
+    for number in range(50):
+        assert next(results) == number
+        assert len(read) <= number + 1 + 2 * workers
+    results.close()
+
+
+# ---- when threads cannot be started ----
+
+
+@pytest.mark.parametrize("workers", WORKERS[1:])
+def test_a_map_goes_on_with_the_threads_there_are(workers, starts):
+    before = threading.active_count()
+    results = threads.map_in_order(lambda number: number * number, iter(range(200)), workers)
+    assert list(results) == [number * number for number in range(200)]
+    assert starts.count > 0
+    assert threading.active_count() == before
+
+
+def test_without_other_threads_the_caller_makes_all_calls_in_order(monkeypatch):
+    starts = Starts(monkeypatch, FAILING_STARTS["all"])
+    callers = []
+    share(lambda number: callers.append((number, threading.current_thread())), range(50), 4)
+    assert callers == [(number, threading.current_thread()) for number in range(50)]
+    assert starts.count == 1  # after that failure no other start is tried
+
+
+def test_a_failure_with_few_threads_is_the_first_one(starts):
+    def work(number):
+        if number >= 30:
+            raise ValueError(f"item {number}")
+
+    before = threading.active_count()
+    with pytest.raises(ValueError, match=r"^item 30$"):
+        share(work, range(100), 4)
+    assert threading.active_count() == before
+
+
+def test_a_helper_that_runs_does_not_wait_for_one_that_cannot_start(monkeypatch):
+    """The only helper thread stays in one call until the caller has made all other calls."""
+    Starts(monkeypatch, FAILING_STARTS["all from the second on"])
+    caller, others_done = threading.current_thread(), threading.Event()
+    by_helper = []
+
+    def work(number):
+        if threading.current_thread() is not caller:
+            by_helper.append(number)
+            assert others_done.wait(60)
+        elif number == 7:
+            others_done.set()
+        return number
+
+    assert list(threads.map_in_order(work, range(8), 4)) == list(range(8))
+    assert len(by_helper) <= 1
+
+
+@pytest.mark.few(2)
+def test_an_answer_does_not_depend_on_the_threads_that_start(starts, monkeypatch):
+    texts = [f"document {i % 150} of a corpus, and {i % 150 * 7} more words in it" for i in range(3000)]
+    hasher = MinHasher(16, scheme="fss")
+    monkeypatch.setitem(lsh.sketch.hasher._SHARE_BYTES, "fss", 1 << 10)  # enough parts for every thread
+    answers = []
+    for num_threads in (1, 4):
+        before = starts.count
+        result = lsh.deduplicate(texts, num_threads=num_threads)
+        pairs = list(lsh.find_pairs(texts[:400], num_threads=num_threads))
+        rows = hasher.fingerprints(texts, num_threads=num_threads)
+        parts = [part for _, part in hasher.chunks(iter(texts), num_threads=num_threads)]
+        answers.append((result.removed.tolist(), pairs, rows.tolist(), np.concatenate(parts).tolist()))
+        assert (starts.count - before >= 4) == (num_threads > 1)
+    assert answers[0] == answers[1]
+
+
+LIMITED = """
+import io, os, resource, sys, threading
+import lsh
+from lsh.command.main import main
+
+lines = sys.stdin.buffer.read()
+texts = [f"document {i % 150} of a corpus, and {i % 150 * 7} more words in it" for i in range(3000)]
+
+def run():
+    print(lsh.deduplicate(texts, num_threads=4).removed.tolist())
+    print(list(lsh.find_pairs(texts[:300], num_threads=4)))
+    print(lsh.MinHasher(2).fingerprints(texts, num_threads=4).tolist())
+    sys.stdin = io.TextIOWrapper(io.BytesIO(lines))
+    print(main(["dedup", "-", "--format", "txt", "-o", "-", "--quiet", "--num-threads", "4"]), flush=True)
+
+run()  # without the limit
+if os.getuid() == 0:  # the limit does not hold for root
+    os.setgid(65534)
+    os.setuid(65534)
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+try:
+    threading.Thread(target=int).start()
+except RuntimeError as error:
+    print(error)
+else:
+    sys.exit("the limit does not hold")
+run()
+"""
+
+
+def test_a_process_that_may_start_no_threads(tmp_path):
+    lines = b"".join(b"document %d, and more words in it\n" % (i % 500) for i in range(3000))
+    anywhere = {"TMPDIR": ""}  # the user it becomes may have no right to the folder of this process
+    ran = running.process(tmp_path, python=("-c", LIMITED), stdin=lines, env=anywhere)
+    if b"the limit does not hold" in ran.stderr or b"PermissionError" in ran.stderr:
+        pytest.skip("a limit on processes does not hold for this user, and root may not become another one")
+    assert ran.returncode == 0, ran.stderr.decode()
+    unlimited, _, limited = ran.stdout.decode().partition("can't start new thread\n")
+    assert limited == unlimited
+    assert limited.endswith("words in it\n0\n")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("ending", ["read", "closed"])
+def test_a_fork_while_a_helper_works(ending):
+    """The forked process makes the call of the helper, which it does not have, again; or gives the calls up."""
+    begun, go_on, parent = threading.Event(), threading.Event(), os.getpid()
+
+    def work(item):
+        if os.getpid() != parent:
+            return item
+        if threading.current_thread() is threading.main_thread():
+            assert begun.wait(60)
+        elif item:
+            begun.set()
+            assert go_on.wait(60)
+        return item
+
+    results = threads.map_in_order(work, range(8), 2)
+    found = [next(results)]
+    assert begun.is_set()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # in place of a hang
+        if ending == "closed":
+            results.close()
+        os._exit(int([*found, *results] != ([0] if ending == "closed" else list(range(8)))))
+    go_on.set()
+    assert os.waitpid(child, 0)[1] == 0
+    assert [*found, *results] == list(range(8))

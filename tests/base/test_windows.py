@@ -1,0 +1,211 @@
+"""Results and files are the same without the functions, flags and signals that Windows lacks; the tests remove them.
+
+The tests show that each of these has a replacement, and that the replacement works. They do not show that the package
+runs on Windows: it was not run there.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import mmap
+import os
+import subprocess
+import sys
+import threading
+from pathlib import PurePosixPath, PureWindowsPath
+
+import numpy as np
+import pytest
+from running import done, environment
+
+import lsh
+from lsh.base import budget, file_io
+from lsh.files import finding, locations, urls
+from lsh.files.locations import Place
+from lsh.store import disk
+
+MISSING = ("pread", "preadv", "pwrite", "posix_fallocate", "fchmod", "sched_getaffinity", "register_at_fork")
+MISSING += ("O_NONBLOCK", "O_CLOEXEC")
+
+
+@pytest.fixture
+def lacking(monkeypatch):
+    """Remove what Windows lacks from the modules of Python; the package looks for it when it needs it."""
+    for name in MISSING:
+        monkeypatch.delattr(os, name, raising=False)
+    monkeypatch.delattr(mmap, "MAP_PRIVATE")
+    monkeypatch.delattr(mmap, "MADV_RANDOM", raising=False)
+
+
+@pytest.fixture
+def texts():
+    draws = np.random.default_rng(1)
+    words = [f"word{i}" for i in range(300)]
+    texts = [" ".join(draws.choice(words, 40)) for _ in range(400)]
+    return texts + [f"{text} more" for text in texts[::4]]
+
+
+# ---- places in files ----
+
+
+@pytest.fixture
+def opened(tmp_path):
+    path = tmp_path / "numbers"
+    path.write_bytes(np.arange(10_000, dtype="<u4").tobytes())
+    descriptor = os.open(path, os.O_RDWR)
+    yield descriptor
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize("where", ["everywhere", "lacking"])
+def test_places_of_a_file(opened, request, where):
+    if where == "lacking":
+        request.getfixturevalue("lacking")
+    assert file_io.read_at(opened, 8, 400) == np.array([100, 101], "<u4").tobytes()
+    assert file_io.read_at(opened, 8, 40_000) == b""
+    buffer = np.zeros(4, "<u4")
+    assert file_io.read_into(opened, memoryview(buffer).cast("B"), 39_992) == 8
+    assert buffer.tolist() == [9998, 9999, 0, 0]
+    assert file_io.write_at(opened, np.array([7], "<u4").data.cast("B"), 404) == 4
+    assert file_io.read_at(opened, 8, 400) == np.array([100, 7], "<u4").tobytes()
+
+
+@pytest.mark.usefixtures("lacking")
+def test_threads_that_read_one_file(opened):
+    wrong = []
+
+    def read(seed):
+        for place in np.random.default_rng(seed).integers(0, 10_000, 300).tolist():
+            if file_io.read_at(opened, 4, 4 * place) != place.to_bytes(4, "little"):
+                wrong.append(place)
+
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_work_that_moves_positions_is_exclusive_without_pread(monkeypatch):
+    with file_io.exclusive(), file_io.exclusive():
+        pass
+    monkeypatch.delattr(os, "pread")
+    with file_io.exclusive():
+        assert not file_io._lock.acquire(blocking=False)
+    assert file_io._lock.acquire(blocking=False)
+    file_io._lock.release()
+
+
+# ---- the library and the command ----
+
+
+@pytest.mark.usefixtures("lacking")
+@pytest.mark.parametrize("max_memory", [None, 100_000])
+def test_duplicates_are_the_same(texts, monkeypatch, max_memory):
+    monkeypatch.setattr(budget, "MIN_FILE", 1)
+    bounded = lsh.deduplicate(texts, max_memory=max_memory)
+    monkeypatch.undo()
+    wanted = lsh.deduplicate(texts)
+    assert 0 < len(wanted.removed) < len(texts)
+    assert bounded.keep.tolist() == wanted.keep.tolist()
+    assert bounded.labels.tolist() == wanted.labels.tolist()
+
+
+@pytest.mark.usefixtures("lacking")
+def test_anonymous_memory(monkeypatch):
+    mapped = budget._anonymous(1 << 16)
+    assert len(mapped) == 1 << 16
+    mapped[:3] = b"abc"
+    assert mapped[:4] == b"abc\0"
+
+
+def test_the_command_writes_the_same_files(texts, tmp_path, request):
+    lines = [json.dumps({"id": i, "text": text}) for i, text in enumerate(texts)]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    done(tmp_path, "dedup", "in.jsonl", "-o", "wanted.jsonl", "--removed", "wanted.tsv")
+    request.getfixturevalue("lacking")
+    done(tmp_path, "dedup", "in.jsonl", "-o", "got.jsonl", "--removed", "got.tsv")
+    for ending in ("jsonl", "tsv"):
+        got, wanted = (tmp_path / f"{name}.{ending}" for name in ("got", "wanted"))
+        assert got.read_bytes() == wanted.read_bytes()
+    assert 0 < len((tmp_path / "got.jsonl").read_bytes().splitlines()) < len(texts)
+
+
+@pytest.mark.usefixtures("lacking")
+def test_an_index(texts, tmp_path):
+    with lsh.Index.create(tmp_path / "index", threshold=0.8) as index:
+        index.add_docs(texts[:400], range(400))
+    with lsh.Index.open(tmp_path / "index", "a") as index:
+        index.add_docs(texts[400:], range(400, 500))
+        index.commit()
+    with lsh.Index.open(tmp_path / "index") as index:
+        assert 4 in {match.id for match in index.query(texts[401])}
+
+
+def test_the_command_without_the_signal_hangup(tmp_path):
+    code = "import signal; del signal.SIGHUP; import lsh.command.main as main; print(main.main(['version']))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment(), cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines()[-1] == "0"
+
+
+# ---- files that another process has open ----
+
+
+def test_a_renaming_is_tried_again(tmp_path, monkeypatch):
+    refused = [PermissionError(errno.EACCES, "in use")] * 2
+    replace = os.replace
+
+    def refusing(source, target):
+        if refused:
+            raise refused.pop()
+        replace(source, target)
+
+    monkeypatch.setattr(disk, "RENAME_WAITS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(os, "replace", refusing)
+    (tmp_path / "new").write_text("new")
+    (tmp_path / "old").write_text("old")
+    disk.Disk().rename(str(tmp_path / "new"), str(tmp_path / "old"))
+    assert refused == []
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("old", "new")]
+
+
+@pytest.mark.parametrize("waits", [(), (0.0, 0.0)])
+def test_a_renaming_that_stays_refused_is_an_error(tmp_path, monkeypatch, waits):
+    def refusing(source, target):
+        raise PermissionError(errno.EACCES, "in use")
+
+    monkeypatch.setattr(disk, "RENAME_WAITS", waits)
+    monkeypatch.setattr(os, "replace", refusing)
+    with pytest.raises(PermissionError):
+        disk.Disk().rename(str(tmp_path / "new"), str(tmp_path / "old"))
+
+
+# ---- names ----
+
+
+def test_a_file_url_with_a_drive(monkeypatch):
+    assert urls.local("file:///C:/news.jsonl") == "/C:/news.jsonl"
+    monkeypatch.setattr(os, "name", "nt")
+    assert urls.local("file:///C:/two%20words.jsonl") == "C:/two words.jsonl"
+    assert urls.local("file:///data/news.jsonl") == "/data/news.jsonl"
+
+
+def test_either_slash_ends_the_name_of_a_folder(monkeypatch):
+    assert not locations.names_folder("out\\")
+    monkeypatch.setattr(os, "sep", "\\")
+    monkeypatch.setattr(os, "altsep", "/")
+    assert locations.names_folder("out\\")
+    assert locations.names_folder("out/")
+    assert not locations.names_folder("out")
+
+
+def test_folders_of_other_matches_with_backslashes(monkeypatch):
+    monkeypatch.setattr(finding, "PurePath", PureWindowsPath)
+    matches = [Place("shards\\a", True), Place("shards\\a\\1.txt", False), Place("shards\\b.txt", False)]
+    assert finding._matches("shards\\**", matches) == matches[1:]
+    remote = [Place("s3://in/a", True), Place("s3://in/a/1.txt", False)]
+    assert finding._matches("s3://in/**", remote) == remote[1:]
+    assert PurePosixPath("s3://in/a/1.txt").parts[0] == "s3:"

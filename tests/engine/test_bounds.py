@@ -1,0 +1,425 @@
+"""A bound of memory is kept, or an error names the least one; temporary files are in the folder that is named."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections import namedtuple
+from functools import partial
+
+import numpy
+import pytest
+from running import done, environment, refused
+
+import lsh
+import lsh.base.budget
+import lsh.engine.corpus
+from lsh import deduplicate, find_pairs
+from lsh.base.budget import LEAST_BYTES
+from lsh.engine.corpus import LEAST_ORDERED_BYTES
+
+BESIDE = 120_000_000  # bytes beside the bound, for the interpreter, numpy and the texts that are being read
+TEXTS = [f"text number {i} of many, {i * i}" for i in range(20_000)]
+
+
+WITHOUT_SANITIZER = pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="a sanitizer takes memory of its own")
+
+
+@WITHOUT_SANITIZER
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak memory is read from /proc")
+@pytest.mark.parametrize(
+    "keep", ["longest", *(pytest.param(one, marks=pytest.mark.slow) for one in ("first", "pairs"))]
+)
+def test_the_peak_of_a_process(keep, tmp_path):
+    """Keys and sketches of 500,000 texts take 150 MB; the bound is 20 MB."""
+    program = textwrap.dedent(
+        """
+        import hashlib, json, sys
+        import lsh
+        def texts():
+            for i in range(500_000):
+                yield hashlib.sha256(b"%d" % (i % 490_000)).hexdigest()
+        running = {"max_memory": "20MB", "temp_dir": sys.argv[1], "num_threads": 2}
+        if sys.argv[2] == "pairs":
+            found = sum(1 for _ in lsh.find_pairs(texts, **running))
+        else:
+            found = lsh.deduplicate(texts, keep=sys.argv[2], **running).summary()["removed"]
+        peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+        print(json.dumps([found, 1024 * int(peak.split()[1])]))
+        """
+    )
+    command = [sys.executable, "-c", program, str(tmp_path), keep]
+    found, peak = json.loads(
+        subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=environment()).stdout
+    )
+    assert found >= 10_000
+    assert peak <= 20_000_000 + BESIDE
+    assert list(tmp_path.iterdir()) == []
+
+
+@WITHOUT_SANITIZER
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak memory is read from /proc")
+@pytest.mark.parametrize(
+    ("find", "copies"),
+    [
+        ("deduplicate", False),
+        pytest.param("deduplicate", True, marks=pytest.mark.slow),
+        pytest.param("find_pairs", True, marks=pytest.mark.slow),
+    ],
+)
+def test_the_peak_of_long_texts(find, copies, tmp_path):
+    """1,500 texts of 100 KB from a callable: 150 MB, of which a few megabytes are in memory at a time."""
+    program = textwrap.dedent(
+        """
+        import random, sys
+        import lsh
+        def texts():
+            for i in range(1500):
+                text = random.Random(i - (sys.argv[3] == "True" and i % 3 == 2)).randbytes(50_000).hex()
+                yield text[:99_000] + f"{i:01000}"
+        found = getattr(lsh, sys.argv[2])(texts, max_memory="2MB", temp_dir=sys.argv[1], num_threads=2)
+        count = found.summary()["removed"] if sys.argv[2] == "deduplicate" else len(list(found))
+        peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+        print(count, 1024 * int(peak.split()[1]))
+        """
+    )
+    command = [sys.executable, "-c", program, str(tmp_path), find, str(copies)]
+    ran = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=environment())
+    count, peak = map(int, ran.stdout.split())
+    assert count == 500 * copies
+    assert peak <= 2_000_000 + BESIDE
+
+
+@WITHOUT_SANITIZER
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc has malloc_trim")
+def test_free_memory_goes_back_to_the_system(tmp_path):
+    program = textwrap.dedent(
+        """
+        import numpy
+        from lsh.base.budget import Spill
+        def resident():
+            state = dict(line.split(":") for line in open("/proc/self/status") if ":" in line)
+            return 1024 * int(state["VmRSS"].split()[0])
+        held = [numpy.ones(10_000) for _ in range(1000)]
+        del held[:-1]  # the last one is behind them on the heap
+        free = resident()
+        Spill().trim()
+        without_bound = resident()
+        Spill(10**6).trim()
+        print(free, without_bound, resident())
+        """
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, cwd=tmp_path, env=environment()
+    )
+    free, without_bound, trimmed = map(int, ran.stdout.split())
+    assert without_bound > trimmed + 60_000_000
+    assert abs(free - without_bound) < 10_000_000
+
+
+@WITHOUT_SANITIZER
+@pytest.mark.skipif(sys.platform != "linux", reason="the resident memory is read from /proc")
+def test_mapped_files_take_little_memory(tmp_path):
+    """An access at one place does not load its surroundings; what is loaded is released from time to time."""
+    program = textwrap.dedent(
+        """
+        import sys, time
+        import numpy
+        from lsh.base.budget import Spill, _resident
+        spill = Spill(20_000_000, sys.argv[1])
+        array, before = spill.array(1 << 27, numpy.uint8), _resident()[0]
+        with spill.released():
+            array[:] = 1
+            until = time.monotonic() + 60
+            while _resident()[0] > before + 20_000_000 and time.monotonic() < until:
+                time.sleep(0.01)
+        written = _resident()[0] - before
+        array[:: 1 << 22].sum()
+        print(written, _resident()[0] - before - written)
+        """
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        check=True,
+        capture_output=True,
+        cwd=tmp_path,
+        env=environment(),
+    )
+    written, loaded = map(int, ran.stdout.split())
+    assert written <= 20_000_000
+    assert loaded <= 32 * (1 << 17)
+
+
+# The least bound.
+
+SO_FAR = "documents read so far, 24 bytes each"
+
+
+def least(texts, **options) -> int:
+    with pytest.raises(ValueError, match=r"^max_memory must be [0-9]+(KB|MB) or more for 20,000 documents") as caught:
+        deduplicate(texts, max_memory=100_000, **options)
+    assert "got 100,000 bytes" in str(caught.value)
+    number, unit = re.search(r"be ([0-9]+)(KB|MB)", str(caught.value)).groups()
+    return int(number) * (1000 if unit == "KB" else 10**6)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("options", [{}, {"keep": "last"}, {"keep": "longest"}, {"keep": range(20_000)}])
+def test_the_bound_that_an_error_names_is_enough(options):
+    enough = least(TEXTS, **options)
+    expected = LEAST_ORDERED_BYTES if options.get("keep", "last") not in ("first", "last") else LEAST_BYTES
+    assert enough == 20_000 * expected
+    bounded = deduplicate(TEXTS, max_memory=enough, **options)
+    assert bounded.keep.tolist() == deduplicate(TEXTS, **options).keep.tolist()
+    with pytest.raises(ValueError, match="max_memory must be"):
+        deduplicate(TEXTS, max_memory=enough - 1, **options)
+
+
+def test_a_bound_that_is_too_small_is_an_error_before_the_work():
+    """Where the number of texts is known; an element of them is not looked at."""
+    for find in (deduplicate, lambda *texts, **options: list(find_pairs(*texts, **options))):
+        with pytest.raises(
+            ValueError,
+            match=r"^max_memory must be 480KB or more for 20,000 documents, 24 bytes each, got 100,000 bytes",
+        ):
+            find([object()] * 20_000, max_memory="100KB")
+    with pytest.raises(ValueError, match=r"for 20,000 documents"):  # old documents count
+        deduplicate([object()] * 5000, against=[object()] * 15_000, max_memory="100KB")
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("against", [False, True])
+def test_the_bound_that_all_files_need_is_estimated(tmp_path, monkeypatch, packed, against):
+    """By the part of the bytes that was read: the error comes early, and one more try is enough."""
+    monkeypatch.setattr(lsh.engine.corpus, "STEP", 1000)
+    lines = [f"text {i:08} of many" for i in range(150_000)]
+    for name in ("in", "old"):
+        data = "\n".join(lines).encode()
+        (tmp_path / f"{name}.txt{packed}").write_bytes(gzip.compress(data, 1) if packed else data)
+    names = ["--against", f"old.txt{packed}", f"in.txt{packed}"] if against else [f"in.txt{packed}"]
+    problem = refused(tmp_path, "dedup", *names, "--dry-run", "--max-memory", "400KB", "--num-threads", "1")
+    shape = f"--max-memory must be ([0-9]+)KB or more for the [0-9,]+ {SO_FAR}, and about ([0-9]+)MB for all"
+    least, estimated = map(int, re.search(shape, problem).groups())
+    needed = 24 * len(lines) * (2 if against else 1) / 1e6
+    assert 400 < least < 500
+    assert 0.8 * needed < estimated < 1.2 * needed + 1
+
+
+def test_a_stream_that_grows_past_a_bound(monkeypatch):
+    """The error comes as soon as there are too many documents, not at the end of the stream."""
+    monkeypatch.setattr(lsh.engine.corpus, "STEP", 1000)
+    given = []
+
+    def texts():
+        for i in range(10**9):
+            given.append(i)
+            yield f"text {i}"
+
+    with pytest.raises(ValueError, match=f"^max_memory must be [0-9]+KB or more for the [0-9,]+ {SO_FAR}, got"):
+        deduplicate(texts, max_memory="240KB", num_threads=1)
+    assert 10_000 < len(given) < 20_000
+    with pytest.raises(
+        ValueError, match=f"^max_memory must be 480KB or more for the 20,000 {SO_FAR}, got 479,999 bytes$"
+    ):
+        deduplicate(lambda: iter(TEXTS), max_memory=479_999)
+    monkeypatch.setattr(lsh.engine.corpus, "STEP", 1 << 16)
+    with pytest.raises(
+        ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, 24 bytes each, got 479,999"
+    ):
+        deduplicate(lambda: iter(TEXTS), max_memory=479_999)
+
+
+@pytest.mark.parametrize(("keep", "each"), [("longest", 19), pytest.param("first", 11, marks=pytest.mark.slow)])
+def test_documents_that_share_a_bucket_need_memory(monkeypatch, keep, each):
+    """How many they are is known after grouping, and how many are in one component after that."""
+    texts = [f"{text}." for text in TEXTS] + TEXTS
+    find = partial(deduplicate, texts, 0.7, keep=keep, num_threads=2)
+    assert len(find(max_memory="1500KB")) == 40_000
+    monkeypatch.setattr(lsh.engine.corpus, "MOST_OVER", 0)
+    message, bound = r"must be ([0-9,]+)MB or more for 40,000 documents of which ([0-9,]+) share a bucket", "1500KB"
+    for more in ("", ", ([0-9,]+) of them in one component"):
+        with pytest.raises(ValueError, match=rf"^max_memory {message}{more}, got [0-9,]+ bytes$") as caught:
+            find(max_memory=bound)
+        found = re.search(message + more, str(caught.value)).groups()
+        enough, sharing, *together = (int(number.replace(",", "")) for number in found)
+        assert 35_000 < sharing <= 40_000
+        assert enough == -(-(each * 40_000 + 40 * sharing + 3 * 48 * sum(together)) // 10**6)
+        bound = f"{enough}MB"
+    assert 2 <= together[0] <= sharing
+    assert len(find(max_memory=bound)) == 40_000
+
+
+# The folder of temporary files.
+
+
+@pytest.fixture
+def small(monkeypatch) -> list[str | None]:
+    """Write columns in small chunks; the folder of each temporary file that is made."""
+    monkeypatch.setattr(lsh.base.budget, "CHUNK", 1 << 14)
+    folders: list[str | None] = []
+    make = tempfile.TemporaryFile
+
+    def noted(*given, dir=None, **named):
+        if named.get("prefix") == "lsh-":
+            folders.append(dir)
+        return make(*given, dir=dir, **named)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", noted)
+    return folders
+
+
+def test_a_tilde_for_the_temporary_folder(monkeypatch, tmp_path):
+    """Shells replace it, and Python does not."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/someone")
+    for folder, full in (("~", "/home/someone"), ("~/scratch", "/home/someone/scratch")):
+        with pytest.raises(FileNotFoundError, match=f"written to; write {full}, as ~ is not replaced: "):
+            deduplicate(TEXTS, temp_dir=folder)
+    (tmp_path / "~").mkdir()
+    assert len(deduplicate(TEXTS, temp_dir="~")) == len(TEXTS)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("kind", [str, lambda path: path])
+def test_temporary_files_are_in_the_folder_that_is_named(small, monkeypatch, tmp_path, kind):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))  # does not count
+    texts = TEXTS + TEXTS[:100]
+    expected = deduplicate(texts)
+    found = deduplicate(texts, max_memory="1MB", temp_dir=kind(tmp_path))
+    assert found.keep.tolist() == expected.keep.tolist()
+    assert set(small) == {str(tmp_path)}
+    small.clear()
+    pairs = list(find_pairs(texts, max_memory="1MB", temp_dir=kind(tmp_path)))
+    assert pairs == list(find_pairs(texts))
+    assert set(small) == {str(tmp_path)}
+    assert list(tmp_path.iterdir()) == []
+    small.clear()
+    assert deduplicate(texts, temp_dir=tmp_path).keep.tolist() == expected.keep.tolist()
+    assert small == []  # without a bound there are no files
+
+
+def test_a_folder_that_is_none(tmp_path):
+    def read():
+        raise AssertionError("the texts are read")
+
+    (tmp_path / "file").touch()
+    for find in (deduplicate, find_pairs):
+        for place, kind in (("nowhere", FileNotFoundError), ("file", NotADirectoryError)):
+            with pytest.raises(kind, match="temp_dir must name a folder that can be written to") as caught:
+                find(read, max_memory="1GB", temp_dir=tmp_path / place)
+            assert caught.value.filename == str(tmp_path / place)
+        for wrong in (3, b"/tmp", ["/tmp"]):
+            with pytest.raises(TypeError, match="temp_dir must be the path of a folder, got"):
+                find(read, max_memory="1GB", temp_dir=wrong)
+        with pytest.raises(ValueError, match="temp_dir must be the path of a folder, got an empty text"):
+            find(read, temp_dir="")
+
+
+def test_too_little_space_is_an_error_before_the_work(monkeypatch, tmp_path):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9 - 1000, 1000))
+    texts = [object()] * 20_000
+    with pytest.raises(OSError, match=r"needs 5,440,000 bytes of temporary files: 1,000 bytes are free") as caught:
+        deduplicate(texts, max_memory="1MB", temp_dir=tmp_path)
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == str(tmp_path)
+    assert str(caught.value.strerror).endswith("set temp_dir to another folder")
+    assert len(deduplicate(TEXTS, max_memory="1GB", temp_dir=tmp_path)) == 20_000  # fits into memory
+
+
+def test_too_little_space_for_the_documents_that_are_compared(monkeypatch, tmp_path):
+    """Of a stream, this is known when documents have been linked."""
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9 - 1000, 1000))
+    texts = [*TEXTS, *(f"{text}." for text in TEXTS[:5000])]
+    stages = set()
+
+    def told(stage, done, total):
+        stages.add(stage)
+
+    with pytest.raises(OSError, match=r"needs [0-9,]+ bytes of temporary files: 1,000 bytes are free"):
+        deduplicate(
+            lambda: iter(texts), max_memory="1MB", temp_dir=tmp_path, progress=lambda *call: stages.add(call[0])
+        )
+    assert stages == {"fingerprints", "grouping"}
+
+
+@pytest.mark.parametrize("after", [0, 3, 20])
+def test_a_disk_that_fills_up_in_the_middle(small, monkeypatch, tmp_path, after):
+    written = []
+    write = os.pwrite
+
+    def full(number, data, offset):
+        written.append(offset)
+        if len(written) > after:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(number, data[: len(data) // 2 + 1], offset)  # a write may write a part only
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match="max_memory needs temporary files: No space left") as caught:
+        deduplicate(TEXTS, max_memory="1MB", temp_dir=tmp_path)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path))
+    assert len(written) == after + 1
+    assert list(tmp_path.iterdir()) == []
+
+
+# The command.
+
+
+def test_the_folder_of_the_command(small, tmp_path):
+    (tmp_path / "in.txt").write_bytes(b"".join(b"%s\n" % text.encode() for text in TEXTS + TEXTS[:9]))
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    done(tmp_path, "dedup", "in.txt", "-o", "expected.txt")
+    done(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--max-memory", "1MB", "--temp-dir", "temporary")
+    assert (tmp_path / "out.txt").read_bytes() == (tmp_path / "expected.txt").read_bytes()
+    done(tmp_path, "pairs", "in.txt", "-o", "pairs.tsv", "--max-memory", "1MB", "--temp-dir", "temporary")
+    assert set(small) == {"temporary"}
+    assert list(folder.iterdir()) == []
+    problem = refused(tmp_path, "dedup", "in.txt", "--dry-run", "--temp-dir", "nowhere")
+    assert "nowhere: --temp-dir must name a folder that can be written to; name another folder" in problem
+    problem = refused(tmp_path, "dedup", "in.txt", "--dry-run", "--max-memory", "300KB")
+    assert "--max-memory must be 481KB or more for 20,009 documents, 24 bytes each, got 300,000 bytes" in problem
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["dedup", "--dry-run", "--source-field", "site", "--report", "-"],
+        pytest.param(["stats", "--json"], marks=pytest.mark.slow),
+    ],
+)
+def test_what_the_command_notes_of_each_document_is_in_files(small, tmp_path, command):
+    """Sizes and sources, for a report and for the figures of `lsh stats`."""
+    texts = [f"{text}{'.' * (i % 7)}" for i, text in enumerate(TEXTS)] + TEXTS[:9]
+    lines = (json.dumps({"text": text, "site": f"site {i % 3}"}) for i, text in enumerate(texts))
+    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    bound = ["--max-memory", "1MB", "--temp-dir", "temporary"]
+    (tmp_path / "temporary").mkdir()
+    pages = [done(tmp_path, *command, "in.jsonl", *options).decode() for options in ([], bound)]
+    expected, found = (re.sub("<tr><th>--(max-memory|temp-dir)</th>.*?</tr>", "", page) for page in pages)
+    assert found == expected
+    assert set(small) == {"temporary"}
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+# What grows with the documents.
+
+
+def test_labels_are_made_at_the_first_use():
+    result = deduplicate([*TEXTS[:5], TEXTS[2]], against=[TEXTS[4]])
+    assert "labels" not in vars(result)
+    assert result.labels.tolist() == [0, 1, 2, 3, -1, 2]
+    assert result.labels is result.labels
+    assert result.labels.dtype == numpy.int64
+    assert not result.labels.flags.writeable

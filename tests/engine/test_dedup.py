@@ -1,0 +1,1736 @@
+"""deduplicate and find_pairs: equal to the twin on small corpora of near duplicates, and sound on large ones.
+
+The twin is reference.py: over the same buckets for any bands, and by brute force where the bands miss no pair. Separate
+tests below cover the properties of the result, the cap, priorities, copies, edge cases and bad input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import errno
+import gc
+import gzip
+import io
+import itertools
+import math
+import os
+import pickle
+import random
+import re
+import sys
+import time
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta, timezone
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType, ModuleType, SimpleNamespace
+
+import numpy
+import pytest
+import reference
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lsh
+import lsh.engine.dedup
+import lsh.sketch.sketch_filter
+from lsh import Bands, MinHasher, Shingles, deduplicate, find_pairs
+from lsh.base.progress import Bars, Line
+from lsh.text.batch import Batch
+from lsh.text.collections import TextSource
+
+EVERY_PAIR = Bands(128, 1)  # a pair of similarity .3 is missed with probability .7^128, which is 1e-20
+WORDS = Shingles(1, "word")  # texts as sets of words: their similarities are easy to count
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remembered_hashes():
+    """Cache the hashes of the twin for all tests of this file."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("murmur3_x86_32", "murmur3_x64_128"):
+            patch.setattr(reference, name, lru_cache(maxsize=300_000)(getattr(reference, name)))
+        yield
+
+
+def removed_of(result) -> dict[int, tuple[int, float, bool]]:
+    """The witness of each document; the positions of old documents follow those of the new ones."""
+    removed = result.removed
+    kept = removed["kept"]
+    if "side" in removed.dtype.names:
+        kept = numpy.where(removed["side"] == "old", kept + len(result.keep), kept)
+    columns = (removed["document"], kept, removed["similarity"], removed["identical"])
+    return {d: (k, s, i) for d, k, s, i in zip(*(column.tolist() for column in columns))}
+
+
+def near_of(result) -> list[tuple[frozenset[int], float]]:
+    near = result.near
+    others = near["j"]
+    if "side" in near.dtype.names:
+        others = numpy.where(near["side"] == "old", others + len(result.keep), others)
+    pairs = [frozenset(pair) for pair in zip(near["i"].tolist(), others.tolist())]
+    return sorted(zip(pairs, near["similarity"].tolist()), key=lambda pair: (-pair[1], sorted(pair[0])))
+
+
+def check_whole(result, total: int) -> None:
+    """Check that the parts of a result are consistent."""
+    removed = removed_of(result)
+    assert result.keep.dtype == bool
+    assert result.keep.shape == result.labels.shape == (total,)
+    assert result.labels.dtype == result.removed["document"].dtype == result.removed["kept"].dtype == numpy.int64
+    assert result.removed["document"].tolist() == sorted(removed)
+    assert len(removed) == len(result.removed)
+    assert numpy.flatnonzero(~result.keep).tolist() == sorted(removed)
+    assert all(kept >= total or result.keep[kept] for kept, _, _ in removed.values())
+    labels = [removed[i][0] if i in removed else i for i in range(total)]
+    assert result.labels.tolist() == [label if label < total else -1 for label in labels]
+    members: dict[int, list[int]] = {}
+    for document in sorted(removed):
+        if removed[document][0] < total:
+            members.setdefault(removed[document][0], []).append(document)
+    clusters = result.clusters()
+    assert [cluster.tolist() for cluster in clusters] == [[kept, *members[kept]] for kept in sorted(members)]
+    assert all(cluster.dtype == numpy.int64 for cluster in clusters)
+    counts = result.summary()
+    assert set(counts) == {
+        "documents",
+        "old",
+        "kept",
+        "removed",
+        "for_old",
+        "identical",
+        "clusters",
+        "without_shingles",
+        "missing",
+        "candidates",
+        "compared",
+        "capped",
+        "seconds",
+    }
+    assert (counts["documents"], counts["kept"], counts["removed"]) == (total, total - len(removed), len(removed))
+    assert counts["identical"] == sum(identical for _, _, identical in removed.values())
+    assert counts["clusters"] == len(clusters)
+    assert counts["compared"] <= counts["candidates"] + counts["removed"]
+    similarities = result.near["similarity"].tolist()
+    assert similarities == sorted(similarities, reverse=True)
+    assert len(similarities) <= 100
+
+
+def same_as(result, expected: reference.Deduplicated) -> None:
+    assert removed_of(result) == expected.removed
+    assert result.keep.tolist() == expected.kept
+    assert result.summary()["capped"] == expected.capped
+    check_whole(result, len(expected.kept))
+
+
+def same_near(result, expected: reference.Deduplicated) -> None:
+    """Compare short lists only, because the choice among equally similar pairs is not defined."""
+    assert len(expected.near) <= 100
+    pairs = [(frozenset((i, j)), value) for i, j, value in expected.near]
+    assert near_of(result) == sorted(pairs, key=lambda pair: (-pair[1], sorted(pair[0])))
+
+
+# Small corpora in which most texts have a near duplicate.
+
+
+@st.composite
+def corpora(draw) -> list[str | bytes]:
+    """Each text is new, a copy of an earlier one, or an earlier one with a piece inserted, removed or moved."""
+    texts: list[str | bytes] = []
+    for _ in range(draw(st.integers(0, 12))):
+        kind = draw(st.integers(0, 7)) if texts else 7
+        if kind == 7:
+            texts.append(draw(st.one_of(st.text("ab", max_size=14), st.text("ab c", max_size=24), strategies.texts)))
+            continue
+        old = draw(st.sampled_from(texts))
+        at, end = sorted((draw(st.integers(0, len(old))), draw(st.integers(0, len(old)))))
+        piece = draw(st.sampled_from(["a", "b", " ", "ab"]))
+        new = piece if isinstance(old, str) else piece.encode()
+        texts.append(
+            {
+                0: old,
+                1: old + old,  # almost the same set for most texts
+                2: old[:at] + new + old[at:],
+                3: old[:at] + old[end:],
+                4: old + new,
+                5: old[end:] + old[:end],
+                6: reference.as_bytes(old) if isinstance(old, str) else old,
+            }[kind]
+        )
+    return texts
+
+
+modes = st.sampled_from(["representative", "components"])
+verifications = st.sampled_from(["exact", "exact", "sketch", None])
+thresholds = st.one_of(st.sampled_from([0.3, 0.5, 2 / 3, 0.75, 0.8, 0.9, 1.0]), st.floats(0.3, 1.0))
+few_shingles = st.one_of(st.integers(1, 4), st.just(8))
+
+
+@st.composite
+def priorities(draw, total: int):
+    return draw(
+        st.one_of(
+            st.sampled_from(["first", "last", "longest"]),
+            st.lists(st.integers(-2, 2), min_size=total, max_size=total),
+            st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=total, max_size=total),
+        )
+    )
+
+
+@strategies.examples(80)
+@given(
+    data=st.data(),
+    texts=corpora(),
+    threshold=thresholds,
+    n=few_shingles,
+    unit=strategies.units,
+    options=strategies.normalisations,
+    clusters=modes,
+)
+def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, options, clusters):
+    """With bands that miss no pair, and without a filter, the result equals that of comparing all pairs."""
+    cut = data.draw(st.integers(0, len(texts)))
+    new, old = texts[cut:], texts[:cut]
+    keep = data.draw(priorities(len(new)))
+    walked = {"keep": keep, "clusters": clusters, "against": old}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lsh.sketch.sketch_filter, "LOSS", 0.0)
+        result = deduplicate(new, threshold, bands=EVERY_PAIR, shingles=Shingles(n, unit, **options), **walked)
+    same_as(result, reference.deduplicate_exact(new, threshold, n=n, unit=unit, **walked, **options))
+    assert result.summary()["old"] == len(old)
+    assert result.summary()["for_old"] == int((result.removed["side"] == "old").sum())
+    assert result.parameters["bands"].num_components <= result.parameters["hasher"].num_seeds
+
+
+@strategies.examples(120)
+@given(
+    data=st.data(),
+    texts=corpora(),
+    threshold=st.floats(0.001, 1.0),
+    n=few_shingles,
+    unit=strategies.units,
+    options=strategies.normalisations,
+    seeds=st.lists(st.integers(0, 2**32 - 1), min_size=6, max_size=8),
+    widths=st.sampled_from([(1, 1), (1,) * 6, (2, 2, 2), (3, 3), (1, 2, 3), (6,)]),
+    hashbytes=st.sampled_from([4, 8]),
+    cap=st.sampled_from([1, 2, 3, 1000]),
+    clusters=modes,
+    verify=verifications,
+    loss=st.sampled_from([0.001, 0.2, 0.7]),
+    parts=st.fixed_dictionaries(
+        {
+            "LARGE": st.sampled_from([0, 1, 256]),
+            "TASK": st.sampled_from([1, 3, 512]),
+            "STEP": st.sampled_from([1, 1024]),
+            "SMALLEST_WINDOW": st.sampled_from([1, 2, 64]),
+            "MOST_SCORES": st.sampled_from([0, 5, 1 << 21]),
+            "WORTH_THREADS": st.sampled_from([0, 4]),
+            "MOSTLY_KEPT": st.sampled_from([0.0, 0.9, 2.0]),
+        }
+    ),
+    num_threads=st.integers(1, 3),
+)
+def test_deduplicate_against_twin(
+    data, texts, threshold, n, unit, options, seeds, widths, hashbytes, cap, clusters, verify, loss, parts, num_threads
+):
+    """Few bands that miss pairs, a cap that is reached, a filter with losses: the twin uses the same buckets.
+
+    Components are cut into tasks and windows of all sizes.
+    """
+    keep = data.draw(priorities(len(texts)))
+    against = data.draw(st.lists(st.sampled_from(texts), max_size=3)) if texts else []
+    hasher = MinHasher(seeds, hashbytes=hashbytes, shingles=Shingles(n, unit, **options))
+    walked = {"keep": keep, "clusters": clusters, "verify": verify, "against": against}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lsh.engine.dedup, "CAP", cap)
+        patch.setattr(lsh.sketch.sketch_filter, "LOSS", loss)
+        plain = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, num_threads=1, **walked)
+        for name, value in parts.items():
+            patch.setattr(lsh.engine.corpus if name == "MOST_SCORES" else lsh.engine.parts, name, value)
+        walked_in_parts = {**walked, "num_threads": num_threads}
+        result = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, **walked_in_parts)
+    assert result.removed.tolist() == plain.removed.tolist()
+    assert result.near.tolist() == plain.near.tolist()
+    assert {**result.summary(), "seconds": {}} == {**plain.summary(), "seconds": {}}
+    expected = reference.deduplicate(
+        texts,
+        threshold,
+        widths=widths,
+        seeds=seeds,
+        hashbytes=hashbytes,
+        n=n,
+        unit=unit,
+        cap=cap,
+        loss=loss,
+        **walked,
+        **options,
+    )
+    same_as(result, expected)
+    if clusters == "representative":
+        same_near(result, expected)
+
+
+@given(
+    texts=corpora(),
+    threshold=st.floats(0.001, 1.0),
+    n=few_shingles,
+    unit=strategies.units,
+    options=strategies.normalisations,
+    widths=st.sampled_from([(1,) * 6, (2, 2, 2), (1, 5)]),
+)
+def test_nothing_is_dropped_without_a_witness(texts, threshold, n, unit, options, widths):
+    """Each removed document has a similar kept one, by the definition of similarity alone."""
+    hasher = MinHasher(6, shingles=Shingles(n, unit, **options))
+    result = deduplicate(texts, threshold, hasher=hasher, bands=Bands(widths=widths))
+    for document, kept, similarity, identical in result.removed:
+        assert result.keep[kept]
+        assert kept != document
+        assert similarity == reference.jaccard(texts[document], texts[kept], n, unit, **options)
+        assert similarity >= threshold
+        assert identical == (reference.as_bytes(texts[document]) == reference.as_bytes(texts[kept]))
+    assert result.keep.sum() + len(set(result.removed["document"].tolist())) == len(texts)
+
+
+@strategies.examples(85)
+@given(
+    texts=corpora(),
+    threshold=st.one_of(thresholds, st.floats(0.001, 1)),
+    n=few_shingles,
+    unit=strategies.units,
+    options=strategies.normalisations,
+    seeds=st.lists(st.integers(0, 2**32 - 1), min_size=6, max_size=8),
+    widths=st.sampled_from([(1,) * 6, (2, 2, 2), (1, 2, 3)]),
+    hashbytes=st.sampled_from([4, 8]),
+    cut=st.one_of(st.none(), st.integers(0, 12)),
+    verify=verifications,
+    step=st.sampled_from([1, 3, 1024]),
+    most=st.sampled_from([0, 2, 1 << 16]),
+    num_threads=st.integers(1, 3),
+)
+def test_find_pairs_against_twin(
+    texts, threshold, n, unit, options, seeds, widths, hashbytes, cut, verify, step, most, num_threads
+):
+    """One collection, or two: the texts before and after the cut. Calls of all sizes, in threads."""
+    hasher = MinHasher(seeds, hashbytes=hashbytes, shingles=Shingles(n, unit, **options))
+    a, b = (texts, None) if cut is None else (texts[:cut], texts[cut:])
+    how = {"others": b, "bands": Bands(widths=widths), "hasher": hasher, "verify": verify, "num_threads": num_threads}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lsh.engine.parts, "STEP", step)
+        patch.setattr(lsh.engine.parts, "MOST_PAIRS", most)
+        found = list(find_pairs(a, threshold, **how))
+    settled = {"widths": widths, "seeds": seeds, "hashbytes": hashbytes, "n": n, "unit": unit, "verify": verify}
+    assert found == reference.find_pairs(a, b, threshold=threshold, **settled, **options)
+    assert all((type(i), type(j), type(s)) == (int, int, float) for i, j, s in found)
+
+
+def test_defaults():
+    """Shingles(8), threshold .8, sketches of scheme fss with 128 components and seed 0, bands for a recall of .99."""
+    draw = random.Random(6)
+    texts = []
+    for _ in range(7):
+        base = "".join(draw.choices("abcdefgh ", k=180))
+        for _ in range(3):
+            at = draw.randrange(180)
+            texts.append(base[:at] + draw.choice(["", "x", "é", base[:20]]) + base[at:])
+    draw.shuffle(texts)
+    settled = {"n": 8, "unit": "char", "seeds": (128, 0), "hashbytes": None, "widths": (6,) * 6 + (7,) * 13}
+    settled["loss"] = (1 - 0.99) / 5
+    result = deduplicate(texts)
+    same_as(result, reference.deduplicate(texts, 0.8, **settled))
+    assert 6 <= len(result.removed) <= 14
+    assert list(find_pairs(texts)) == reference.find_pairs(texts, threshold=0.8, **settled)
+    hasher = MinHasher(128, random_state=0, scheme="fss", shingles=Shingles(8))
+    for same in (
+        deduplicate(texts, 0.8, recall=0.99, shingles=Shingles(8), num_seeds=128, random_state=0, keep="first"),
+        deduplicate(texts, 0.8, bands=Bands(widths=settled["widths"])),
+        deduplicate(texts, hasher=hasher),
+        deduplicate(texts, hasher=hasher, shingles=Shingles(8, unit="char")),
+    ):
+        assert removed_of(same) == removed_of(result)
+    fewer = reference.deduplicate(texts, 0.8, **{**settled, "widths": (9,) * 3, "seeds": (30, 7), "loss": 0.001})
+    other = deduplicate(texts, bands=Bands(3, 9), num_seeds=30, random_state=7)
+    same_as(other, fewer)
+    assert removed_of(other) != removed_of(result)
+    planned = reference.deduplicate(
+        texts, 0.8, **{**settled, "widths": (15, 15), "seeds": (30, 7), "loss": (1 - 0.05) / 5}
+    )
+    same_as(deduplicate(texts, recall=0.05, num_seeds=30, random_state=7), planned)
+
+
+# Single cases of the choice of removed documents.
+
+
+def by_words(texts: list, threshold: float, **options):
+    return deduplicate(texts, threshold, bands=EVERY_PAIR, shingles=WORDS, **options)
+
+
+def test_chain():
+    """B is similar to A, and C only to B: B is removed, and C is kept, because B is not kept."""
+    texts = ["a b c d", "b c d e", "c d e f", "d e f g"]  # similarity 3/5 to the next text, 2/6 to the one after
+    assert removed_of(by_words(texts, 0.6)) == {1: (0, 0.6, False), 3: (2, 0.6, False)}
+    assert removed_of(by_words(texts, 0.6, keep="last")) == {2: (3, 0.6, False), 0: (1, 0.6, False)}
+    assert removed_of(by_words(texts, 0.6, keep=[0, 1, 0, 0])) == {0: (1, 0.6, False), 2: (1, 0.6, False)}
+    assert by_words(texts, 1 / 3).labels.tolist() == [0, 0, 0, 3]
+    assert by_words(texts, 0.61).removed.tolist() == []
+
+
+def test_witness_is_the_most_similar():
+    """This holds whether it comes first or last."""
+    texts = ["p q r s t u", "p q r s x", "p q r s t"]  # similarity 5/6 and 4/6 to the last, 4/7 to each other
+    assert removed_of(by_words(texts, 0.6)) == {2: (0, 5 / 6, False)}
+    assert removed_of(by_words([texts[1], texts[0], texts[2]], 0.6)) == {2: (1, 5 / 6, False)}
+    assert removed_of(by_words(texts, 0.6, keep=[1, 2, 0])) == {2: (0, 5 / 6, False)}
+
+
+def test_of_equally_similar_ones_the_witness_is_the_earliest_of_the_walk():
+    texts = ["p q a", "p q b", "p q c", "p q"]  # similarity 2/3 to the last, 1/2 to each other
+    assert removed_of(by_words(texts, 0.6)) == {3: (0, 2 / 3, False)}
+    assert removed_of(by_words(texts, 0.6, keep=[2, 3, 1, 0])) == {3: (1, 2 / 3, False)}
+    assert removed_of(by_words(texts, 0.6, keep="longest")) == {3: (0, 2 / 3, False)}
+    assert removed_of(by_words(texts[::-1], 0.6, keep="last")) == {0: (3, 2 / 3, False)}
+
+
+def test_components_chain():
+    """The earliest connected document is the witness, even if its similarity is low: 1/7 here."""
+    texts = ["a b c d", "b c d e", "c d e f", "d e f g", "x y"]
+    result = by_words(texts, 0.6, clusters="components")
+    assert removed_of(result) == {1: (0, 0.6, False), 2: (0, 2 / 6, False), 3: (0, 1 / 7, False)}
+    assert [cluster.tolist() for cluster in result.clusters()] == [[0, 1, 2, 3]]
+    last = by_words(texts, 0.6, clusters="components", keep="last")
+    assert removed_of(last) == {0: (3, 1 / 7, False), 1: (3, 2 / 6, False), 2: (3, 0.6, False)}
+
+
+def test_components_meet_through_a_later_document():
+    texts = ["a b c d e", "d e f g h", "c d e f g"]  # similarity 2/8 of the first two, 3/7 and 4/6 to the third
+    assert removed_of(by_words(texts, 0.4, clusters="components")) == {
+        1: (0, 2 / 8, False),
+        2: (0, 3 / 7, False),
+    }
+
+
+def test_against_old_documents():
+    """Old documents are all kept, even similar ones; the witness of a new one is the most similar old or kept one."""
+    old = ["a b c d", "a b c d e", "q"]
+    new = ["x y z", "a b c d f", "x y z w", "q", "", "a b c d f"]
+    result = by_words(new, 0.6, against=old)
+    count = len(new)
+    assert removed_of(result) == {
+        1: (count, 0.8, False),
+        2: (0, 0.75, False),
+        3: (count + 2, 1.0, True),
+        5: (count, 0.8, False),
+    }
+    assert result.removed["side"].tolist() == ["old", "new", "old", "old"]
+    assert result.labels.tolist() == [0, -1, 0, -1, 4, -1]
+    assert [cluster.tolist() for cluster in result.clusters()] == [[0, 2]]
+    assert (result.summary()["documents"], result.summary()["old"], result.summary()["kept"]) == (6, 3, 2)
+    assert removed_of(by_words(new, 0.6, against=[])) == removed_of(by_words(new, 0.6))
+    assert by_words([], 0.6, against=old).keep.tolist() == []
+    with pytest.raises(ValueError, match=r"^against\[1\] is None"):
+        by_words(new, 0.6, against=["a", None])
+
+
+def test_near_are_the_nearest_below(monkeypatch):
+    """300 pairs of similarities from 1/3 to .78, in disjoint groups, all compared: the result has the highest 100."""
+    monkeypatch.setattr(lsh.sketch.sketch_filter, "LOSS", 0.0)
+    texts = []
+    for group in range(300):
+        shared, only = 50 + group, 100
+        words = [f"g{group}w{i}" for i in range(shared + only)]
+        texts += [" ".join(words), " ".join(words[:shared])]
+    result = by_words(texts, 0.9)
+    assert result.keep.all()
+    expected = sorted(((2 * g, 2 * g + 1, (50 + g) / (150 + g)) for g in range(300)), key=lambda pair: -pair[2])
+    assert result.near.tolist() == expected[:100]
+    assert by_words(texts, 0.7).near["similarity"].max() < 0.7
+    old = by_words(texts[1::2], 0.9, against=texts[::2]).near
+    assert old["i"].tolist() == old["j"].tolist() == [i // 2 for i, _, _ in expected[:100]]
+    assert set(old["side"].tolist()) == {"old"}
+
+
+def test_tables(corpus, settled):
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    result = deduplicate(corpus[:500], 0.7, against=corpus[500:])
+    for found in (settled.result, result):
+        for name in ("removed", "near"):
+            array = getattr(found, name)
+            frame, table = found.to_pandas(name), found.to_arrow(name)
+            assert isinstance(frame, pandas.DataFrame)
+            assert isinstance(table, pyarrow.Table)
+            assert tuple(frame.columns) == tuple(table.column_names) == array.dtype.names
+            for column in array.dtype.names:
+                assert frame[column].tolist() == table[column].to_pylist() == array[column].tolist()
+    with pytest.raises(ValueError, match="table must be one of 'removed', 'near', 'clusters', 'documents', got 'kept'"):
+        result.to_arrow("kept")
+
+
+@pytest.mark.parametrize("against", [None, ["a b c d x"]])
+def test_table_of_clusters(against):
+    pandas = pytest.importorskip("pandas")
+    texts = ["q", "a b c d", "x y z", "a b c d e", "x y z", "x y z w", "a b c d"]
+    result = by_words(texts, 0.7, against=against, keep="longest")
+    rows = [(number, int(one), int(members[0])) for number, members in enumerate(result.clusters()) for one in members]
+    if against is None:
+        assert rows == [(0, 3, 3), (0, 1, 3), (0, 6, 3), (1, 5, 5), (1, 2, 5), (1, 4, 5)]
+    else:
+        assert [row[1:] for row in rows] == [(5, 5), (2, 5), (4, 5)]
+    frame = result.to_pandas("clusters")
+    assert tuple(frame.columns) == ("cluster", "document", "kept")
+    assert {str(dtype) for dtype in frame.dtypes} == {"int64"}
+    assert list(frame.itertuples(index=False, name=None)) == rows
+    assert isinstance(frame, pandas.DataFrame)
+    pytest.importorskip("pyarrow")
+    assert result.to_arrow("clusters").to_pydict() == frame.to_dict("list")
+    nothing = deduplicate(["one", "two"]).to_pandas("clusters")
+    assert (tuple(nothing.columns), len(nothing)) == (("cluster", "document", "kept"), 0)
+    assert {str(dtype) for dtype in nothing.dtypes} == {"int64"}
+
+
+IDS = ["i0", "i1", "i2", "i3"]
+FOUR = ["a b c d", "x y z", "a b c d", "a b c d e"]
+
+
+def columns_of(package):
+    """Make a column of a list, of the type of a package."""
+    return {
+        "list": list,
+        "numpy": numpy.array,
+        "pandas": lambda values: pytest.importorskip("pandas").Series(values, index=range(5, 5 + len(values))),
+        "polars": lambda values: pytest.importorskip("polars").Series(values),
+        "pyarrow": lambda values: pytest.importorskip("pyarrow").chunked_array([values[:1], values[1:]]),
+    }[package]
+
+
+@pytest.mark.parametrize("package", ["list", "numpy", "pandas", "polars", "pyarrow"])
+def test_tables_with_ids_and_texts(package):
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    column = columns_of(package)
+    result = by_words(FOUR, 0.7)
+    given = {"ids": column(IDS), "texts": column(FOUR)}
+    expected = {
+        "removed": {
+            "document": ["i2", "i3"],
+            "kept": ["i0", "i0"],
+            "similarity": [1.0, 0.8],
+            "identical": [True, False],
+            "text": FOUR[2:],
+            "kept_text": [FOUR[0]] * 2,
+        },
+        "clusters": {
+            "cluster": [0, 0, 0],
+            "document": ["i0", "i2", "i3"],
+            "kept": ["i0"] * 3,
+            "text": [FOUR[0], FOUR[2], FOUR[3]],
+        },
+        "documents": {
+            "id": IDS,
+            "kept_id": [None, None, "i0", "i0"],
+            "similarity": [None, None, 1.0, 0.8],
+            "text": FOUR,
+        },
+        "near": {"i": [], "j": [], "similarity": [], "text_i": [], "text_j": []},
+    }
+    for table, rows in expected.items():
+        assert result.to_arrow(table, **given).to_pydict() == rows
+        frame = result.to_pandas(table, **given)
+        assert frame.astype(object).where(frame.notna(), None).to_dict("list") == rows
+
+
+def test_near_pairs_with_ids():
+    pytest.importorskip("pyarrow")
+    found = by_words(FOUR, 0.81).to_arrow("near", ids=IDS, texts=FOUR).to_pylist()
+    assert found == [{"i": "i0", "j": "i3", "similarity": 0.8, "text_i": FOUR[0], "text_j": FOUR[3]}]
+
+
+def test_the_table_of_all_documents():
+    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    result = by_words(FOUR, 0.7)
+    expected = {"id": [0, 1, 2, 3], "kept_id": [None, None, 0, 0], "similarity": [None, None, 1.0, 0.8]}
+    assert result.to_arrow("documents").to_pydict() == expected
+    frame = result.to_pandas("documents")
+    assert list(map(str, frame.dtypes)) == ["int64", "Int64", "float64"]
+    assert frame["kept_id"].tolist() == [pandas.NA, pandas.NA, 0, 0]
+    nothing = deduplicate(["one", "two"])
+    assert list(map(str, nothing.to_arrow("documents").schema.types)) == ["int64", "int64", "double"]
+    assert str(nothing.to_pandas("documents")["kept_id"].dtype) == "Int64"
+
+
+def test_tables_with_old_ids(tmp_path):
+    pytest.importorskip("pyarrow")
+    old, old_ids = ["x y z", "q r s"], [10, 20]
+    result = by_words(FOUR, 0.7, against=old)
+    rows = (
+        result.to_arrow(ids=IDS, old_ids=["a", "b"], texts=FOUR).select(["document", "side", "kept_text"]).to_pylist()
+    )
+    assert rows[0] == {"document": "i1", "side": "old", "kept_text": None}
+    assert result.to_pandas(ids=IDS, old_ids=old_ids)["kept"].tolist() == [10, "i0", "i0"]
+    with pytest.raises(
+        TypeError, match=r"column 'kept' has values of types .* \(int, str\); give ids and texts of one"
+    ):
+        result.to_arrow(ids=IDS, old_ids=old_ids)
+    texts = result.to_pandas("removed", texts=FOUR, old_texts=old)
+    assert texts["kept_text"].tolist() == ["x y z", FOUR[0], FOUR[0]]
+    table = result.to_pandas("documents", ids=IDS, old_ids=old_ids)
+    assert table["kept_id"].tolist() == [None, 10, "i0", "i0"]
+    assert table["side"].isna().tolist() == [True, False, False, False]
+    assert table["side"].tolist()[1:] == ["old", "new", "new"]
+    with lsh.Index.create(tmp_path / "index", threshold=0.7, shingles=WORDS, texts="stored") as index:
+        index.add_docs(old, ["old x", "old q"])
+        found = deduplicate(FOUR, against=index)
+    assert found.to_pandas(ids=IDS)["kept"].tolist() == ["old x", "i0", "i0"]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"ids": IDS[:3]}, ValueError, r"ids must have one value for each document \(4\), got 3"),
+        ({"texts": iter(FOUR)}, TypeError, "texts must be a list, an array or a column .* got list_iterator"),
+        ({"ids": "abcd"}, TypeError, "ids must be a list, .* got str"),
+        ({"ids": dict.fromkeys(range(4))}, TypeError, "got dict"),
+        ({"ids": IDS}, ValueError, "ids requires old_ids, the ids of the documents of against"),
+        ({"ids": IDS, "old_ids": [1, 2]}, ValueError, r"old_ids must have one value for each document \(1\), got 2"),
+        ({"old_ids": [1]}, ValueError, "old_ids requires ids"),
+        ({"old_texts": ["x y z"]}, ValueError, "old_texts requires texts"),
+    ],
+)
+def test_tables_with_wrong_ids(given, error, match):
+    pytest.importorskip("pandas")
+    with pytest.raises(error, match=match):
+        by_words(FOUR, 0.7, against=["x y z"]).to_pandas(**given)
+
+
+def test_a_result_is_not_iterable():
+    with pytest.raises(TypeError, match=r"not iterable; use result.removed .* and result.kept"):
+        list(deduplicate(["a"]))
+
+
+@pytest.mark.parametrize(
+    ("function", "package", "remedy"),
+    [("to_pandas", "pandas", "pip install pandas"), ("to_arrow", "pyarrow", r'run pip install "lsh-dedup\[io\]"')],
+)
+def test_tables_without_their_package(monkeypatch, function, package, remedy):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=f"^{function} requires {package}: {remedy}$"):
+        getattr(deduplicate(["a"]), function)()
+
+
+def test_estimates_decide_where_they_are_asked_to():
+    """The similarity is the estimate of the fingerprints: at least the threshold, or, without verification, any."""
+    draw = random.Random(9)
+    texts = [" ".join(draw.choices("abcdefghijklmnop", k=12)) for _ in range(60)]
+    hasher = MinHasher(64, scheme="fss", shingles=WORDS)
+    for verify, least in (("sketch", 0.6), (None, 0.0)):
+        result = deduplicate(texts, 0.6, hasher=hasher, bands=Bands(32, 2), verify=verify)
+        assert len(result.removed) > 5
+        for document, kept, similarity, _ in result.removed:
+            assert similarity == hasher.jaccard(texts[document], texts[kept]) >= least
+        pairs = list(find_pairs(texts, threshold=0.6, hasher=hasher, bands=Bands(32, 2), verify=verify))
+        assert all(value == hasher.jaccard(texts[i], texts[j]) >= least for i, j, value in pairs)
+        assert len(pairs) >= len(result.removed)
+
+
+def test_copies_of_a_removed_text_take_its_witness():
+    texts = ["a b c d", "a b c", "a b c", "x", "a b c", "a b c d"]
+    assert removed_of(by_words(texts, 0.75)) == {
+        1: (0, 0.75, False),
+        2: (0, 0.75, False),
+        4: (0, 0.75, False),
+        5: (0, 1.0, True),
+    }
+
+
+def test_copy_of_the_best_priority_stands_for_all():
+    texts = ["a b", "a b", "a b", "a b"]
+    assert removed_of(by_words(texts, 1, keep=[1, 0, 7, 3])) == dict.fromkeys((0, 1, 3), (2, 1.0, True))
+    assert removed_of(by_words(texts, 1, keep=[7, 9, 9, 3])) == dict.fromkeys((0, 2, 3), (1, 1.0, True))
+    assert removed_of(by_words(texts, 1, keep="last")) == dict.fromkeys((0, 1, 2), (3, 1.0, True))
+    assert removed_of(by_words(texts, 1, keep="longest")) == dict.fromkeys((1, 2, 3), (0, 1.0, True))
+
+
+def test_equal_sets_of_different_bytes_are_not_identical():
+    texts = ["one two", "two one", "one two", "two, one", "two one"]
+    assert removed_of(by_words(texts, 1)) == {
+        1: (0, 1.0, False),
+        2: (0, 1.0, True),
+        3: (0, 1.0, False),
+        4: (0, 1.0, False),
+    }
+    assert by_words(texts, 1).summary()["identical"] == 1
+
+
+def test_equal_after_normalisation_is_not_identical():
+    """Copies are found by the bytes as given, similarity by the text as normalised."""
+    shingles = Shingles(3, lowercase=True, collapse_whitespace=True, strip_punctuation=True, normalize="NFC")
+    texts = ["Caf\xe9  Vert", "cafe\u0301 vert", "CAF\xc9 VERT!", "Caf\xe9  Vert", b"Caf\xc3\xa9  Vert", "Caf\xe8 Vert"]
+    result = deduplicate(texts, 1, bands=EVERY_PAIR, shingles=shingles)
+    assert removed_of(result) == {1: (0, 1.0, False), 2: (0, 1.0, False), 3: (0, 1.0, True), 4: (0, 1.0, True)}
+    plain = deduplicate(texts, 1, bands=EVERY_PAIR, shingles=Shingles(3))
+    assert removed_of(plain) == {3: (0, 1.0, True), 4: (0, 1.0, True)}
+
+
+def test_text_bytes_and_views_of_the_same_text_are_identical():
+    texts = [
+        "漢字と仮名です",
+        "漢字と仮名です".encode(),
+        bytearray("漢字と仮名です".encode()),
+        memoryview("x漢字と仮名です".encode())[1:],
+    ]
+    assert removed_of(deduplicate(texts, 1)) == dict.fromkeys((1, 2, 3), (0, 1.0, True))
+    assert list(find_pairs(texts, threshold=1)) == [(i, j, 1.0) for i, j in itertools.combinations(range(4), 2)]
+
+
+def test_damaged_utf8():
+    base = b"\xff\xfe caf\xe9 au lait \xc3\xa9 \xed\xa0\x80 and more of it"
+    texts = [base, base + b"!", base[:-1], b"\xff\xfe" * 9, base, base.replace(b"\xc3\xa9", b"\xc3")]
+    result = deduplicate(texts, 0.7, bands=EVERY_PAIR, shingles=Shingles(3))
+    same_as(result, reference.deduplicate_exact(texts, 0.7, n=3, unit="char"))
+    assert sorted(removed_of(result)) == [1, 2, 4, 5]
+
+
+def test_texts_without_shingles_are_kept():
+    texts = ["", "a b", "", " - ", "a b", "..."]
+    result = by_words(texts, 0.1)
+    assert removed_of(result) == {4: (1, 1.0, True)}
+    assert result.summary()["without_shingles"] == 4
+    assert result.summary()["missing"] == 0
+    assert result.labels.tolist() == [0, 1, 2, 3, 1, 5]
+    assert list(find_pairs(texts, threshold=0.1, shingles=WORDS)) == [(1, 4, 1.0)]
+    assert list(find_pairs(["", "..."], 0.1, others=texts, shingles=WORDS)) == []
+    bytes_alone = deduplicate(["", "", "a"], 0.1)
+    assert bytes_alone.keep.all()
+    assert bytes_alone.summary()["without_shingles"] == 2
+
+
+def test_short_texts_are_one_shingle():
+    assert removed_of(deduplicate(["abc", "abd", "abc", "ab"], 0.1)) == {2: (0, 1.0, True)}
+
+
+@pytest.mark.parametrize("missing", [0, 3])
+def test_nothing_and_little(missing):
+    result = deduplicate([None] * missing, missing="empty")
+    check_whole(result, missing)
+    assert result.keep.all()
+    assert result.summary()["missing"] == missing
+    check_whole(deduplicate(["alone"]), 1)
+    for texts, others in (([], None), (["x"], None), ([], []), (["x"], []), ([], ["x"])):
+        assert list(find_pairs(texts, others=others)) == []
+    assert list(find_pairs(["x"], others=["x"])) == [(0, 0, 1.0)]
+
+
+def test_missing_texts():
+    texts = ["one text of some length", None, "one text of some length", None, ""]
+    result = deduplicate(texts, missing="empty")
+    assert result.keep.tolist() == [True, True, False, True, True]
+    assert (result.summary()["missing"], result.summary()["without_shingles"]) == (2, 3)
+    assert list(find_pairs(texts, missing="empty")) == [(0, 2, 1.0)]
+    assert list(find_pairs(texts[:2], others=texts, missing="empty")) == [(0, 0, 1.0), (0, 2, 1.0)]
+    for shingles in (Shingles(8), Shingles(8, lowercase=True)):
+        with pytest.raises(ValueError, match=r"texts\[1\] is None; drop it, or .* missing='empty'"):
+            deduplicate(texts, shingles=shingles)
+        with pytest.raises(ValueError, match=r"^texts\[1\] is None; .*missing='empty'"):
+            list(find_pairs(texts, shingles=shingles))
+        with pytest.raises(ValueError, match=r"^others\[3\] is None; .*missing='empty'"):
+            list(find_pairs(["a"], others=["b", "c", "d", None], shingles=shingles))
+
+
+@strategies.examples(25)
+@given(shared=st.integers(1, 30), only=st.integers(0, 30), unit=st.sampled_from(["word", "char"]))
+def test_threshold_is_one_division(shared, only, unit):
+    """A pair with x shared shingles of y is found at the threshold x / y, and not at the next float."""
+    parts = [chr(0x4E00 + i) for i in range(shared + only)]
+    whole, part = " ".join(parts), " ".join(parts[:shared])
+    if unit == "char":
+        whole, part = whole.replace(" ", ""), part.replace(" ", "")
+    share = shared / (shared + only)
+    # Enough bands of one component to miss the pair with probability 1e-15.
+    bands = Bands(1 if only == 0 else math.ceil(math.log(1e-15) / math.log1p(-share)), 1)
+    options = {"bands": bands, "num_seeds": bands.num_components, "shingles": Shingles(1, unit)}
+    assert removed_of(deduplicate([whole, part], share, **options)) == {1: (0, share, only == 0)}
+    assert list(find_pairs([whole, part], threshold=share, **options)) == [(0, 1, share)]
+    if only:
+        above = math.nextafter(share, 1)
+        assert deduplicate([whole, part], above, **options).keep.all()
+        assert list(find_pairs([whole, part], threshold=above, **options)) == []
+
+
+# Priorities.
+
+
+@pytest.mark.parametrize("make", [list, lambda values: numpy.array(values, object)])
+def test_large_priorities_are_not_rounded(make):
+    for keep, kept in (
+        ([2**63, 2**63 + 5, -1], 1),
+        ([2**70, 2**70 + 1, 2**70 + 2], 2),
+        ([-(2**60), 1 - 2**60, 5.5], 2),
+    ):
+        assert deduplicate(["same"] * 3, keep=make(keep)).keep.tolist() == [i == kept for i in range(3)]
+
+
+def test_longest_is_in_bytes_of_utf8():
+    texts = ["aaaa aaab", "漢漢漢 漢", "aaaa aaab aaab"]
+    result = deduplicate([t + " p q r s t u v" for t in texts], 0.3, bands=EVERY_PAIR, shingles=WORDS, keep="longest")
+    assert removed_of(result).keys() == {0, 1}
+    two = ["漢漢 b c d", "aaaaaa b c d"]  # 12 bytes each: a tie, though 8 and 12 characters
+    assert removed_of(deduplicate(two, 0.5, bands=EVERY_PAIR, shingles=WORDS, keep="longest")) == {1: (0, 0.6, False)}
+    two[0] += " "
+    two.reverse()
+    assert removed_of(deduplicate(two, 0.5, bands=EVERY_PAIR, shingles=WORDS, keep="longest")) == {0: (1, 0.6, False)}
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        [1, 3, 2],
+        (1.0, 3.0, 2.0),
+        numpy.array([1, 3, 2], numpy.int8),
+        numpy.array([1, 3, 2], numpy.uint64),
+        numpy.array([-3, -1, -2], numpy.float32),
+        [False, True, False],
+        [-1e308, 1e308, 0],
+        range(1, 4),
+    ],
+)
+def test_keep_by_numbers(keep):
+    kept = int(numpy.argmax(numpy.asarray(keep, float)))
+    assert removed_of(by_words(["a b"] * 3, 1, keep=keep)) == dict.fromkeys({0, 1, 2} - {kept}, (kept, 1.0, True))
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        numpy.array([2**60, 2**60 + 1]),
+        [2**60, 2**60 + 1],
+        numpy.array([2**63, 2**63 + 1], numpy.uint64),
+    ],
+)
+def test_large_whole_numbers_are_not_rounded(keep):
+    """Times in nanoseconds differ beyond the digits of a float."""
+    assert removed_of(by_words(["a b", "a b"], 1, keep=keep)) == {0: (1, 1.0, True)}
+
+
+DAYS = [date(2024, 2, 29), date(2024, 12, 1), date(1969, 7, 20)]
+TIMES = [datetime(*day.timetuple()[:3], 12, microsecond=5) for day in DAYS]
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize(
+    "keep",
+    [
+        DAYS,
+        tuple(TIMES),
+        [moment.replace(tzinfo=timezone(timedelta(hours=2))) for moment in TIMES],
+        numpy.array(DAYS, object),
+        numpy.array(DAYS, "M8[D]"),
+        numpy.array(TIMES, "M8[ns]"),
+        numpy.array(TIMES, "M8[us]")[::-1][::-1],
+        numpy.array(TIMES, ">M8[s]"),
+        [numpy.datetime64(day) for day in DAYS],
+        numpy.array([*map(numpy.datetime64, DAYS)], object),
+        numpy.array([numpy.datetime64(DAYS[0]), *(numpy.datetime64(moment, "ns") for moment in TIMES[1:])], object),
+    ],
+)
+def test_keep_by_dates(keep):
+    """The newest has priority; dates before 1970 are older than all others."""
+    result = by_words(["a b"] * 3, 1, keep=keep)
+    assert removed_of(result) == {0: (1, 1.0, True), 2: (1, 1.0, True)}
+    chain = by_words(["a b c d", "b c d e", "c d e f"], 0.6, keep=keep)
+    assert removed_of(chain) == {0: (1, 0.6, False), 2: (1, 0.6, False)}
+
+
+def test_equal_dates_go_by_position():
+    day = numpy.datetime64("2024-01-01")
+    assert removed_of(by_words(["a b"] * 3, 1, keep=[day, day, day])) == {1: (0, 1.0, True), 2: (0, 1.0, True)}
+    nanoseconds = numpy.array(["2024-01-01T00:00:00.000000001", "2024-01-01T00:00:00.000000002"], "M8[ns]")
+    assert removed_of(by_words(["a b"] * 2, 1, keep=nanoseconds)) == {0: (1, 1.0, True)}
+
+
+def test_keep_by_columns_of_dates():
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    columns = [
+        pandas.Series(TIMES),
+        pandas.Series(TIMES).dt.tz_localize("Europe/Berlin"),
+        pandas.to_datetime(TIMES),
+        pandas.Series(DAYS),
+        pandas.Series([*map(numpy.datetime64, DAYS)], dtype=object),
+        pyarrow.array(TIMES),
+        pyarrow.chunked_array([DAYS[:1], DAYS[1:]]),
+        pyarrow.array(TIMES, pyarrow.timestamp("ms", "UTC")),
+    ]
+    for column in columns:
+        assert removed_of(by_words(["a b"] * 3, 1, keep=column)) == {0: (1, 1.0, True), 2: (1, 1.0, True)}
+    for column in (pandas.Series([TIMES[0], None, TIMES[1]]), pyarrow.array([TIMES[0], None, TIMES[1]])):
+        with pytest.raises(ValueError, match=r"keep\[1\] must be a date, got NaT"):
+            by_words(["a b"] * 3, 1, keep=column)
+    with pytest.raises(ValueError, match=r"keep\[1\] must be a date, got NaT"):
+        by_words(["a b"] * 3, 1, keep=[pandas.Timestamp(TIMES[0]), pandas.NaT, pandas.Timestamp(TIMES[1])])
+
+
+# The cap.
+
+
+def crowd() -> tuple[list[str], list[int]]:
+    """Texts that share one word. It has the smallest hash, so all are in the only bucket of the only seed."""
+    seeds = [77]
+    common = min(
+        (f"c{i}" for i in range(20_000)),
+        key=lambda word: reference.signed32(reference.murmur3_x86_32(word.encode(), 77)),
+    )
+    texts = [f"{common} a{i} b{i} c{i} d{i}" for i in range(1500)]
+    texts[1400] = texts[300].replace("d300", "e300")  # similar (4/6) to a text more than 1,000 earlier: not compared
+    texts[1401] = texts[1200].replace("d1200", "e1200")  # similar (4/6) to a recent text
+    texts += [texts[5], texts[5] + " more"]  # a copy is found at any distance
+    return texts, seeds
+
+
+@pytest.mark.slow
+def test_cap_of_a_thousand():
+    """A document is compared with the latest 1,000 kept ones of a bucket; the others are counted."""
+    texts, seeds = crowd()
+    expected = reference.deduplicate(texts, 0.6, widths=(1,), seeds=seeds, hashbytes=4, n=1, unit="word")
+    assert expected.removed == {1401: (1200, 4 / 6, False), 1500: (5, 1.0, True)}
+    assert expected.capped > 100_000
+    hasher = MinHasher(seeds, hashbytes=4, shingles=WORDS)
+    result = deduplicate(texts, 0.6, hasher=hasher, bands=Bands(1, 1))
+    same_as(result, expected)
+    assert lsh.engine.dedup.CAP == 1000
+    pairs = list(find_pairs(texts, threshold=0.6, hasher=hasher, bands=Bands(1, 1)))  # without a cap
+    assert [pair[:2] for pair in pairs] == [(5, 1500), (5, 1501), (300, 1400), (1200, 1401), (1500, 1501)]
+
+
+def test_cap_counts_what_it_passes_over(monkeypatch):
+    """Six dissimilar texts share three buckets; two are compared in each, so (1 + 2 + 3) are skipped three times."""
+    monkeypatch.setattr(lsh.engine.dedup, "CAP", 2)
+    hasher = MinHasher(1, shingles=WORDS)
+    least = min((f"w{i}" for i in range(3000)), key=lambda word: int(hasher.fingerprint(word)[0]))
+    texts = [f"{least} {i}" for i in range(6)]
+    same = MinHasher(hasher.seed_values.tolist() * 3, shingles=WORDS)
+    result = deduplicate(texts, 0.9, hasher=same, bands=Bands(3, 1))
+    assert result.keep.all()
+    assert result.summary()["capped"] == 18
+    assert result.summary()["candidates"] == 1 + 2 + 2 + 2 + 2
+
+
+# Large buckets.
+
+MANY = 20_000
+LIMIT = 20.0  # seconds of processor time; a test takes less than one, or minutes if it compares all pairs
+
+
+def test_twenty_thousand_copies():
+    text = "The same text again, word for word, as often as one likes. "
+    started = time.process_time()
+    result = deduplicate([text] * MANY)
+    assert time.process_time() - started < LIMIT
+    assert result.keep.tolist() == [True] + [False] * (MANY - 1)
+    assert (result.labels == 0).all()
+    assert result.removed["identical"].all()
+    assert result.summary()["compared"] == result.summary()["capped"] == 0
+    assert [len(cluster) for cluster in result.clusters()] == [MANY]
+    last = deduplicate([text] * MANY, keep="last")
+    assert (last.labels == MANY - 1).all()
+
+
+def test_twenty_thousand_texts_of_one_set():
+    """The same nine words in different orders: no two identical, all equal as sets."""
+    orders = itertools.islice(itertools.permutations([f"word{i}" for i in range(9)]), MANY)
+    texts = [" ".join(order) for order in orders]
+    started = time.process_time()
+    result = deduplicate(texts, 1, shingles=WORDS)
+    assert time.process_time() - started < LIMIT
+    assert result.keep.tolist() == [True] + [False] * (MANY - 1)
+    assert (result.removed["similarity"] == 1).all()
+    assert not result.removed["identical"].any()
+    assert result.summary()["compared"] == MANY - 1  # each with the kept text, once for all 20 bands
+
+
+def test_twenty_thousand_near_copies_of_a_removed_text():
+    """The chain of a bucket skips removed documents."""
+    words = [f"word{i}" for i in range(18)]
+    texts = [" ".join(words)] + [" ".join([*words, f"tail{i}"]) for i in range(MANY // 2)]
+    texts += [" ".join(words[::-1]) for _ in range(MANY // 2)]
+    started = time.process_time()
+    result = deduplicate(texts, 0.9, shingles=WORDS)
+    assert time.process_time() - started < LIMIT
+    removed = removed_of(result)
+    share = 18 / 19
+    assert all(removed[i][1:] == ((share if i <= MANY // 2 else 1.0), False) for i in removed)
+    assert len(removed) > 0.99 * MANY
+
+
+def test_find_pairs_has_no_cap():
+    count = 1200
+    found = find_pairs(["the same text"] * count)
+    assert next(found) == (0, 1, 1.0)
+    assert sum(1 for _ in found) == count * (count - 1) // 2 - 1
+    found = list(find_pairs(["the same text"] * 3, others=["the same text"] * 1500))
+    assert found == [(i, j, 1.0) for i in range(3) for j in range(1500)]
+
+
+# The result.
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[str]:
+    """3,000 texts, two thirds of them near duplicates: more than one batch, and more than one progress report."""
+    draw = random.Random(12)
+    texts = []
+    for _ in range(1000):
+        words = [f"w{draw.randrange(500)}" for _ in range(30)]
+        texts.append(" ".join(words))
+        texts.append(" ".join(words))
+        words[draw.randrange(30)] = "changed"
+        texts.append(" ".join(words))
+    draw.shuffle(texts)
+    return texts
+
+
+@pytest.fixture(scope="module")
+def settled(corpus) -> SimpleNamespace:
+    return SimpleNamespace(result=deduplicate(corpus, 0.7), pairs=list(find_pairs(corpus, threshold=0.7)))
+
+
+def test_result_is_whole(corpus, settled):
+    check_whole(settled.result, 3000)
+    assert 1000 <= settled.result.keep.sum() < 1500
+    assert len(settled.result) == 3000
+
+
+def test_positions_of_the_kept(settled):
+    kept = settled.result.kept
+    assert kept.dtype == numpy.int64
+    assert kept.tolist() == [i for i, keeps in enumerate(settled.result.keep.tolist()) if keeps]
+    kept[:] = -1
+    assert settled.result.kept[0] >= 0
+    assert len(deduplicate([])) == len(deduplicate([]).kept) == 0
+
+
+def test_result_is_read_only(settled):
+    result = settled.result
+    assert not result.near.flags.writeable
+    for array in (result.keep, result.labels, result.removed, result.removed["kept"]):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = array[0]
+    result.summary().clear()
+    result.summary()["seconds"].clear()
+    result.clusters()[0][:] = -1
+    check_whole(result, 3000)
+    assert result.removed.dtype.names == ("document", "kept", "similarity", "identical")
+
+
+@pytest.mark.parametrize("same", [copy.copy, copy.deepcopy, lambda result: pickle.loads(pickle.dumps(result))])
+def test_copies_are_immutable_too(settled, same):
+    result = same(settled.result)
+    for name in ("keep", "labels", "removed", "near"):
+        array = getattr(result, name)
+        assert array.tolist() == getattr(settled.result, name).tolist()
+        assert not array.flags.writeable
+        for change in (delattr, lambda result, name: setattr(result, name, None)):
+            with pytest.raises(AttributeError, match=f"a Deduplication is immutable; .*{name}"):
+                change(result, name)
+    assert result.summary() == settled.result.summary()
+    assert result.parameters == settled.result.parameters
+
+
+def test_seconds_of_the_stages(settled):
+    seconds = settled.result.summary()["seconds"]
+    assert set(seconds) == {"fingerprints", "grouping", "comparing"}
+    assert all(0 <= value < 60 for value in seconds.values())
+
+
+def test_repr(settled):
+    result = settled.result
+    kept = int(result.keep.sum())
+    assert repr(result) == f"<Deduplication: 3000 documents, {kept} kept, {3000 - kept} removed>"
+    assert repr(deduplicate(["a"])) == "<Deduplication: 1 document, 1 kept, 0 removed>"
+
+
+def test_pairs_are_in_order_and_once(settled):
+    keys = [(i, j) for i, j, _ in settled.pairs]
+    assert keys == sorted(set(keys))
+    assert all(i < j for i, j in keys)
+    assert len(keys) >= 1000
+    kept = {(int(r["kept"]), int(r["document"])) for r in settled.result.removed}
+    assert {tuple(sorted(pair)) for pair in kept} <= set(keys)
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 3, 8, 100])
+def test_threads_change_nothing(corpus, settled, num_threads):
+    result = deduplicate(corpus, 0.7, num_threads=num_threads)
+    assert removed_of(result) == removed_of(settled.result)
+    assert result.summary()["compared"] == settled.result.summary()["compared"]
+    assert list(find_pairs(corpus, threshold=0.7, num_threads=num_threads)) == settled.pairs
+
+
+def test_any_collection(corpus, settled):
+    wanted = removed_of(settled.result)
+    for same in (
+        tuple(corpus),
+        iter(corpus),
+        (text for text in corpus),
+        numpy.array(corpus),
+        numpy.array(corpus, object),
+        [text.encode() for text in corpus],
+        dict(enumerate(corpus)).values(),
+    ):
+        assert removed_of(deduplicate(same, 0.7)) == wanted
+    assert list(find_pairs(iter(corpus), threshold=0.7)) == settled.pairs
+    halves = list(find_pairs((t for t in corpus[:1500]), 0.7, others=(t for t in corpus[1500:])))
+    assert halves == [(i, j - 1500, s) for i, j, s in settled.pairs if i < 1500 <= j]
+    assert len(halves) > 300
+
+
+def test_arguments_stay_as_they_are(corpus):
+    texts, priority = list(corpus[:100]), numpy.arange(100.0)
+    deduplicate(texts, keep=priority)
+    list(find_pairs(texts, others=texts))
+    assert texts == corpus[:100]
+    assert priority.tolist() == list(range(100))
+    assert priority.flags.writeable
+
+
+def test_find_pairs_is_an_iterator(corpus, settled):
+    found = find_pairs(corpus, threshold=0.7)
+    assert isinstance(found, Iterator)
+    assert [next(found), next(found)] == settled.pairs[:2]
+    one, other = find_pairs(corpus, threshold=0.7), find_pairs(corpus, threshold=0.7)
+    assert all(a == b for a, b in zip(one, other, strict=True))
+    texts = list(corpus)
+    late = find_pairs(texts, threshold=0.7)
+    texts.clear()  # it reads the texts as they were at the call
+    assert list(late) == settled.pairs
+
+
+def test_progress(corpus):
+    for run in (lambda p: deduplicate(corpus, progress=p), lambda p: list(find_pairs(corpus, progress=p))):
+        calls: list[tuple[str, int, int]] = []
+        run(lambda *call, calls=calls: calls.append(call))
+        stages = [stage for stage, _ in itertools.groupby(call[0] for call in calls)]
+        assert stages == ["fingerprints", "grouping", "comparing"]
+        for stage in stages:
+            done = [call[1] for call in calls if call[0] == stage]
+            totals = {call[2] for call in calls if call[0] == stage}
+            assert len(done) > 1
+            assert done == sorted(done)
+            assert totals == {done[-1]}
+        assert calls[0][2] == 3000
+
+
+def test_bars(corpus, monkeypatch):
+    drawn = []
+
+    class Bar:
+        def __init__(self, desc, total, unit, unit_scale):
+            self.n, self.open = 0, True
+            drawn.append((desc, total, self))
+
+        def set_postfix_str(self, text, refresh):
+            assert not text  # the run is too short for an estimate
+
+        def update(self, more):
+            assert self.open
+            assert more >= 0
+            self.n += more
+
+        def close(self):
+            self.open = False
+
+    auto = ModuleType("tqdm.auto")
+    auto.tqdm = Bar
+    monkeypatch.setitem(sys.modules, "tqdm", ModuleType("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", auto)
+    deduplicate(corpus, progress=True)
+    deduplicate(lambda: iter(corpus), progress=True)
+    held = ["fingerprints", "grouping", "comparing"]
+    assert [desc for desc, _, _ in drawn] == [*held, "fingerprints", "grouping", "texts", "comparing"]
+    assert [total for desc, total, _ in drawn if desc in ("fingerprints", "texts")] == [3000, None, 3000]
+    assert all(bar.n == (total or 3000) and not bar.open for _, total, bar in drawn)
+    drawn.clear()
+    deduplicate(lambda: iter(corpus[:900]), against=lambda: iter(corpus[900:1000]), progress=True)
+    assert [total for desc, total, _ in drawn if desc == "texts"] == [900, 100]  # one bar per collection
+    drawn.clear()
+    assert deduplicate(corpus, progress=False).summary()["documents"] == 3000
+    assert drawn == []
+
+
+class Screen(io.StringIO):
+    """Standard error, on a terminal or not."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.fixture
+def without_tqdm(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+
+
+@pytest.mark.usefixtures("without_tqdm")
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_plain_line_without_tqdm(corpus, monkeypatch, terminal):
+    """One line for each stage; on a terminal the line is redrawn during the stage."""
+    screen = Screen(terminal)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr("lsh.base.progress.REDRAW", 0.0)
+    deduplicate(corpus, progress=True)
+    deduplicate(lambda: iter(corpus), progress=True)
+    shown = screen.getvalue()
+    assert shown.endswith("\n")
+    lines = [line.rpartition("\x1b[K")[2] for line in shown.split("\n")[:-1]]
+    said = [re.sub(r", [\d,]+ a second$", "", line) for line in lines]
+    stages = ["fingerprints: 3,000 documents", "grouping: 19 bands"]
+    assert said[:2] == said[3:5] == stages
+    assert said[5] == "texts: 3,000 documents"
+    assert re.fullmatch(r"comparing: [\d,]+ documents", said[2])
+    assert said[6:] == said[2:3]
+    if terminal:
+        assert re.search(r"\r\x1b\[Kgrouping: \d+ of 19 bands, [\d,]+ a second, 0:00 left\r", shown)
+    else:
+        assert "\r" not in shown
+        assert "\x1b" not in shown
+
+
+def broken_pipe():
+    reading, writing = os.pipe()
+    os.close(reading)
+    return os.fdopen(writing, "w")
+
+
+def closed(folder):
+    stream = open(folder / "closed", "w")  # noqa: SIM115
+    stream.close()
+    return stream
+
+
+def detached():
+    stream = io.TextIOWrapper(io.BytesIO())
+    stream.detach()
+    return stream
+
+
+class Broken(Screen):
+    def __init__(self, error: Exception) -> None:
+        super().__init__(True)
+        self.error = error
+
+    def write(self, text):
+        raise self.error
+
+
+STREAMS = {
+    "none": lambda folder: None,
+    "closed": closed,
+    "closed by its number": lambda folder: Broken(OSError(errno.EBADF, "Bad file descriptor")),
+    "a full disk": lambda folder: open("/dev/full", "w"),  # noqa: SIM115
+    "a broken pipe": lambda folder: broken_pipe(),
+    "for reading": lambda folder: open(os.devnull),  # noqa: SIM115
+    "detached": lambda folder: detached(),
+    "no stream": lambda folder: object(),
+    "a class of its own": lambda folder: Broken(RuntimeError("no more")),
+}
+
+
+@pytest.mark.few(4)
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("bars", [False, True])
+@pytest.mark.parametrize("name", STREAMS)
+def test_progress_that_cannot_be_shown(monkeypatch, tmp_path, name, bars):
+    """With and without tqdm, and with any standard error, the result is the same and no bar remains open."""
+    if name == "a full disk" and not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full")
+    progress = Bars(pytest.importorskip("tqdm", reason="the bars are tqdm's").tqdm) if bars else Line()
+    stream = STREAMS[name](tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stream)
+        patch.setattr("lsh.base.progress.REDRAW", 0.0)
+        if not bars:
+            patch.setitem(sys.modules, "tqdm.auto", None)
+        assert deduplicate(["one", "two"], progress=True).keep.all()
+        assert deduplicate(lambda: iter(["one", "two"]), progress=progress).keep.all()
+        del progress
+        gc.collect()
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        stream.close()
+
+
+@pytest.mark.usefixtures("without_tqdm")
+def test_a_stream_without_isatty_is_no_terminal(monkeypatch):
+    class Lines:
+        text = ""
+
+        def write(self, text):
+            self.text += text
+
+        def flush(self):
+            pass
+
+    lines = Lines()
+    monkeypatch.setattr(sys, "stderr", lines)
+    deduplicate(["one"], progress=True)
+    assert re.sub(r", [\d,]+ a second", "", lines.text).startswith("fingerprints: 1 document\ngrouping: ")
+
+
+def test_an_error_of_ones_own_progress_is_passed_on():
+    def bad(stage, done, total):
+        raise OSError("mine")
+
+    with pytest.raises(OSError, match="mine"):
+        deduplicate(["one", "two"], progress=bad)
+
+
+@pytest.mark.parametrize("stage", ["fingerprints", "grouping", "comparing"])
+@pytest.mark.parametrize("run", [deduplicate, lambda *texts, **named: list(find_pairs(*texts, **named))])
+def test_progress_that_raises_stop_iteration(stage, run):
+    """It would silently end the generators that it passes through."""
+
+    def bad(current, done, total):
+        if current == stage:
+            raise StopIteration("mine")
+
+    with pytest.raises(RuntimeError, match=r"^progress raised StopIteration$") as caught:
+        run(["A cat sat on the mat today.", "A cat sat on the mat today!"], 0.5, progress=bad)
+    assert isinstance(caught.value.__cause__, StopIteration)
+
+
+@pytest.mark.slow
+def test_progress_of_long_texts():
+    """Progress is also reported after an amount of work, not only after a number of documents."""
+    draw = random.Random(3)
+    base = draw.randbytes(500_000)
+    texts = []
+    for _ in range(60):
+        at = draw.randrange(470_000)
+        texts.append(base[:at] + draw.randbytes(30_000) + base[at + 30_000 :])
+    calls = []
+    shingles = Shingles(5, "byte")
+    result = deduplicate(texts, 0.85, shingles=shingles, progress=lambda stage, done, _: calls.append((stage, done)))
+    done = [at for stage, at in calls if stage == "comparing"]
+    assert result.summary()["compared"] > 600
+    assert len(done) >= 3
+    assert done == sorted(done)
+    assert done[-1] == 60
+
+
+def test_progress_can_stop_it(corpus):
+    def stop(stage, done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        deduplicate(corpus, progress=stop)
+
+
+def test_one_iterator_in_place_of_two_collections():
+    """An iterator would yield each text to only one of the two; a list or a callable may be passed twice."""
+    texts = ["one and the same text", "another text of some words"]
+    for run, name in ((deduplicate, "against"), (lambda *given, **named: list(find_pairs(*given, **named)), "others")):
+        for once in (iter(texts), (text for text in texts), map(str, texts)):
+            kind = type(once).__name__
+            with pytest.raises(
+                ValueError, match=f"^texts and {name} must not be the same {kind}, .*; pass a list, or a"
+            ):
+                run(once, **{name: once})
+            assert list(once) == texts  # no text was consumed
+    for twice in (texts, numpy.array(texts), lambda: iter(texts)):
+        assert list(find_pairs(twice, others=twice)) == [(0, 0, 1.0), (1, 1, 1.0)]
+        assert not deduplicate(twice, against=twice).keep.any()
+
+
+# Bad input.
+
+TEN = ["text number one", "text number two"] * 5
+EXAMPLE = MinHasher(100, 5)
+PARAMETERS = [
+    ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
+    ({"threshold": -1}, ValueError, "threshold must be more than 0 and at most 1, got -1"),
+    ({"threshold": 2}, ValueError, "threshold must be more than 0 and at most 1, got 2"),
+    ({"threshold": 80}, ValueError, "threshold must be more than 0 and at most 1, got 80"),
+    ({"threshold": math.nan}, ValueError, "threshold must be more than 0 and at most 1, got nan"),
+    ({"threshold": math.inf}, ValueError, "threshold must be more than 0 and at most 1, got inf"),
+    ({"threshold": "x"}, TypeError, r"threshold must be a number \(more than 0 and at most 1\), got str"),
+    ({"threshold": "0.8"}, TypeError, "threshold must be a number .* got str"),
+    ({"threshold": object()}, TypeError, "threshold must be a number .* got object"),
+    ({"threshold": True}, TypeError, "threshold must be a number .* got bool"),
+    ({"threshold": [0.8]}, TypeError, "threshold must be a number .* got list"),
+    ({"threshold": numpy.array([0.8])}, TypeError, "threshold must be a number .* got ndarray"),
+    ({"bands": Bands(20, 7)}, ValueError, "bands take 140 components, a fingerprint has 128; use fewer"),
+    ({"bands": Bands(1, 101), "hasher": EXAMPLE}, ValueError, "bands take 101 components, a fingerprint has 100"),
+    ({"bands": Bands(20, 6), "num_seeds": 119}, ValueError, "bands take 120 components, a fingerprint has 119"),
+    ({"bands": Bands(20, 6), "hasher": EXAMPLE}, ValueError, "bands take 120 components, a fingerprint has 100"),
+    ({"bands": Bands(20, 6), "recall": 0.9}, ValueError, "recall and bands cannot be combined; give one"),
+    ({"recall": 0}, ValueError, "recall must be more than 0 and less than 1, got 0"),
+    ({"recall": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
+    ({"recall": 1.5}, ValueError, "recall must be more than 0 and less than 1, got 1.5"),
+    ({"recall": math.nan}, ValueError, "recall must be more than 0 and less than 1, got nan"),
+    ({"recall": "0.9"}, TypeError, "recall must be a number .* got str"),
+    (
+        {"num_seeds": 2},
+        ValueError,
+        "num_seeds=2 is too few to find pairs of similarity 0.8 with a recall of 0.99; poss",
+    ),
+    (
+        {"threshold": 0.01},
+        ValueError,
+        "num_seeds=128 is too few .* possible: num_seeds=481 or more, or threshold=0.038",
+    ),
+    ({"bands": "20x6"}, TypeError, r"bands must be a Bands or a Plan, got str; use lsh.Bands\(num_bands, width\)"),
+    ({"bands": (20, 6)}, TypeError, "bands must be a Bands or a Plan, got tuple"),
+    ({"verify": "hash"}, ValueError, "verify must be one of 'exact', 'sketch', None, got 'hash'"),
+    ({"verify": False}, ValueError, "verify must be one of 'exact', 'sketch', None, got False"),
+    ({"hasher": EXAMPLE, "num_seeds": 100}, ValueError, "num_seeds and hasher cannot be combined"),
+    ({"hasher": EXAMPLE, "random_state": 1}, ValueError, "random_state and hasher cannot be combined"),
+    ({"hasher": 128}, TypeError, r"hasher must be a MinHasher, got int; use lsh.MinHasher\(seeds\)"),
+    (
+        {"hasher": EXAMPLE, "shingles": Shingles(5)},
+        ValueError,
+        r"shingles must be the hasher's \(Shingles\(5, unit='byte'\)\) or left out, got Shingles\(5, unit='char'\)",
+    ),
+    ({"shingles": 5}, TypeError, "shingles must be .*Shingles.*got int"),
+    ({"hasher": EXAMPLE, "shingles": 5}, TypeError, "shingles must be .*Shingles.*got int"),
+    ({"num_seeds": 0}, ValueError, "num_seeds must be 1 or more, got 0"),
+    ({"num_seeds": 128.0}, TypeError, "num_seeds must be a whole number, got float"),
+    ({"random_state": -1}, ValueError, "random_state must be 0 or more, got -1"),
+    ({"random_state": "0"}, TypeError, "random_state must be a whole number, got str"),
+    ({"missing": "keep"}, ValueError, "missing must be one of 'error', 'empty', got 'keep'"),
+    ({"missing": None}, ValueError, "missing must be one of 'error', 'empty', got None"),
+    ({"num_threads": 0}, ValueError, "num_threads must be 1 or more, got 0"),
+    ({"num_threads": 2000}, ValueError, "num_threads must be at most 1024, got 2000"),
+    ({"threshold": numpy.True_}, TypeError, "threshold must be a number .*, got bool"),
+    ({"threshold": 0.001}, ValueError, "possible: threshold=[.0-9]+ or more, or recall=[.0-9]+ or less$"),
+    ({"num_threads": 1.5}, TypeError, "num_threads must be a whole number, got float"),
+    ({"progress": "bar"}, TypeError, r"progress must be True, or callable as progress\(stage, done, total\), got str"),
+]
+KEEPS = [
+    ([1] * 9, ValueError, r"keep must have one number or date for each text \(10\), got shape \(9,\)"),
+    ([], ValueError, r"keep must have one number or date for each text \(10\), got shape \(0,\)"),
+    ([[1] * 10], ValueError, r"keep must have one number or date for each text \(10\), got shape \(1, 10\)"),
+    ([1] * 9 + [math.nan], ValueError, r"keep\[9\] must be a finite number, got nan$"),
+    ([1] * 9 + [-math.inf], ValueError, r"keep\[9\] must be a finite number, got -inf$"),
+    ([1] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a number, got None; give one for each text$"),
+    ([None] * 10, ValueError, r"keep\[0\] must be a number or a date, got None; give one for each text$"),
+    ("shortest", ValueError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got 'shortest'"),
+    ("", ValueError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got ''"),
+    (
+        ["high"] * 10,
+        TypeError,
+        r"keep\[0\] is a str 'high'; convert dates by np.array\(keep, 'datetime64\[D\]'\) and num",
+    ),
+    (
+        [1] * 9 + ["2"],
+        TypeError,
+        r"keep\[9\] is a str '2'; convert dates by .* and numbers by np.array\(keep, float\)$",
+    ),
+    (numpy.array(["2"] * 10), TypeError, r"keep\[0\] is a str '2'; convert"),
+    ([1] * 9 + [object], TypeError, r"keep\[9\] must be a number or a date, got type <class 'object'>"),
+    (
+        numpy.ma.array(range(10)),
+        TypeError,
+        "keep must be an array without a mask, got a masked array; fill or drop the",
+    ),
+    ([numpy.ma.array(range(10))], ValueError, r"got shape \(1, 10\)"),
+    (None, TypeError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got NoneType"),
+    ([[1], [2, 3]] * 5, TypeError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got list"),
+    ([1j] * 10, TypeError, "keep must be .* an array of numbers or dates, got list"),
+    ({1, 2}, TypeError, "keep must be .* an array of numbers or dates, got set"),
+    (numpy.array(["1"] * 10, object), TypeError, r"keep\[0\] is a str '1'; convert"),
+    (len, TypeError, "keep must be .* an array of numbers or dates, got builtin_function_or_method"),
+    ([date(2024, 1, 1)] * 9, ValueError, r"keep must have one number or date for each text \(10\), got shape \(9,\)"),
+    ([[date(2024, 1, 1)] * 10], ValueError, r"keep must have one number or date .*, got shape \(1, 10\)"),
+    (numpy.array(["2024-01-01"] * 9, "M8[s]"), ValueError, r"keep must have one number or date .* got shape \(9,\)"),
+    (numpy.array(["2024-01-01"] * 7 + ["NaT"] * 3, "M8[s]"), ValueError, r"keep\[7\] must be a date, got NaT; give"),
+    ([date(2024, 1, 1)] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a date, got None; give one for each text"),
+    (
+        [date(2024, 1, 1)] * 5 + [5] * 5,
+        TypeError,
+        r"keep\[5\] is a number, keep\[0\] a date; give numbers, or dates of",
+    ),
+    ([5] + [date(2024, 1, 1)] * 9, TypeError, r"keep\[1\] is a date, keep\[0\] a number; give"),
+    ([None, 5] + [numpy.datetime64("2024")] * 8, TypeError, r"keep\[2\] is a datetime64, keep\[1\] a number; give"),
+    ([date(2024, 1, 1)] + [datetime(2024, 1, 1)] * 9, TypeError, r"keep\[1\] is a datetime .*, keep\[0\] a date; give"),
+    ([date(2024, 1, 1)] * 4 + [math.nan] * 6, ValueError, r"keep\[4\] must be a date, got nan; give one for each text"),
+    (
+        [datetime(2024, 1, 1)] * 5 + [datetime(2024, 1, 1, tzinfo=timezone.utc)] * 5,
+        TypeError,
+        r"keep\[5\] is a datetime with a time zone, keep\[0\] a datetime without a time zone; give",
+    ),
+    (
+        ["2024-01-01"] * 10,
+        TypeError,
+        r"keep\[0\] is a str '2024-01-01'; convert dates by np.array\(keep, 'datetime64\[D\]'\)",
+    ),
+    (
+        numpy.array([numpy.timedelta64(1, "s")] * 10, object),
+        TypeError,
+        r"keep\[0\] must be a number or a date, got timed",
+    ),
+    (numpy.array([numpy.datetime64("2024")] * 9 + [None], object), ValueError, r"keep\[9\] must be a date, got None"),
+    (
+        numpy.array([numpy.datetime64("2024")] * 9 + [numpy.datetime64("NaT", "s")], object),
+        ValueError,
+        r"keep\[9\] .* got NaT",
+    ),
+    (numpy.array([1] * 10, "m8[s]"), TypeError, r"keep must be .* or dates, got ndarray of timedelta64\[s\]"),
+]
+
+
+class Splits(dict):
+    """As the DatasetDict of Hugging Face, a dict of datasets."""
+
+    column_names = ()
+
+
+COLLECTIONS = [
+    (Splits(), TypeError, r"must be one column of texts, got a whole Splits; pass table\['train'\]\['text'\]$"),
+    ("one text", TypeError, "must be a collection of texts, got one str; put it in a list"),
+    (b"one text", TypeError, "must be a collection of texts, got one bytes; put it in a list"),
+    (bytearray(b"one"), TypeError, "must be a collection of texts, got one bytearray"),
+    ({"one": 1}, TypeError, "must be in a definite order, got dict"),
+    ({"one"}, TypeError, "must be in a definite order, got set"),
+    (MappingProxyType({"one": 1}), TypeError, "must be in a definite order, got mappingproxy"),
+    (lsh.Cache(MinHasher(9)).fingerprints, TypeError, "must be in a definite order, got "),
+    (frozenset({"one"}), TypeError, "must be in a definite order, got frozenset"),
+    (
+        lsh.Cache(MinHasher(10)),
+        TypeError,
+        "must be a collection of texts, got the ids of a stored Cache; pass the texts",
+    ),
+    (5, TypeError, "must be a collection of texts, got the number 5; if it is a threshold, write threshold=5"),
+    (0.8, TypeError, r"must be a collection of texts, got the number 0\.8; if it is a threshold, write threshold=0\.8"),
+    (numpy.float64(0.8), TypeError, r"got the number 0\.8; if it is a threshold, write threshold=0\.8$"),
+    (True, TypeError, "must be a collection of texts, got bool"),
+    (["a", "b", 3], TypeError, r"\[2\] must be str, bytes, bytearray or memoryview, got int"),
+    (["a"] * 600 + [["b"]], TypeError, r"\[600\] must be str, bytes, bytearray or memoryview, got list"),
+    (("a", 1.5), TypeError, r"\[1\] must be str, .* got float"),
+    (["a", None], ValueError, r"\[1\] is None; drop it, or count it as an empty text with missing='empty'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), PARAMETERS)
+def test_bad_parameters(arguments, error, message):
+    with pytest.raises(error, match=message):
+        deduplicate(TEN, **arguments)
+    with pytest.raises(error, match=message):
+        find_pairs(TEN, **arguments)  # the call raises, before the first iteration
+
+
+@pytest.mark.parametrize(("keep", "error", "message"), KEEPS)
+def test_bad_keep(keep, error, message):
+    with pytest.raises(error, match=message):
+        deduplicate(TEN, keep=keep)
+
+
+@pytest.mark.parametrize("shingles", [Shingles(8), Shingles(8, lowercase=True)])
+@pytest.mark.parametrize(("texts", "error", "message"), COLLECTIONS)
+def test_bad_texts(texts, error, message, shingles):
+    with pytest.raises(error, match=message):
+        deduplicate(texts, shingles=shingles)
+    with pytest.raises(error, match=message):
+        list(find_pairs(texts, shingles=shingles))
+    with pytest.raises(error, match=message):
+        list(find_pairs(TEN, others=texts, shingles=shingles))
+    if isinstance(texts, (list, tuple)):
+        with pytest.raises(error, match=message):
+            deduplicate(iter(texts), shingles=shingles)
+
+
+def test_bad_parameters_of_deduplicate_alone():
+    with pytest.raises(ValueError, match="clusters must be one of 'representative', 'components', got 'chains'"):
+        deduplicate(TEN, clusters="chains")
+    with pytest.raises(TypeError, match="against must be a collection of texts, got one str; put it in a list"):
+        deduplicate(TEN, against="one text")
+    with pytest.raises(TypeError, match=r"^against must be .*, got one str; .* or pass lsh\.Index\.open\(path\) for"):
+        deduplicate(TEN, against="old.index")
+    with pytest.raises(TypeError, match=r"^others must be .*, got one \w+Path; .* or pass lsh\.Index\.open"):
+        find_pairs(TEN, others=Path("old.index"))
+    with pytest.raises(TypeError, match=r"^texts must be .*, got a path \(\w+Path\); open the file, and"):
+        deduplicate(Path("news.txt"))
+    with pytest.raises(TypeError, match=r"^against must be .*, got the number 0\.8; if it is a threshold, write"):
+        deduplicate(TEN, against=0.8)
+
+
+@pytest.mark.parametrize("second", [TEN, tuple(TEN), numpy.array(TEN), iter(TEN), lambda: TEN, {"a": 1}])
+def test_a_second_collection_in_place_of_the_threshold(second):
+    name = type(second).__name__
+    with pytest.raises(TypeError, match=f"^threshold must be a number .*, got {name}; pass a second .* as others=$"):
+        find_pairs(TEN, second)
+    with pytest.raises(TypeError, match=f"^threshold must be a number .*, got {name}; pass a second .* as against=$"):
+        deduplicate(TEN, second)
+
+
+def test_a_number_in_place_of_a_collection():
+    with pytest.raises(TypeError, match=r"^others must be .*, got the number 0\.8; if it is a threshold, write"):
+        find_pairs(TEN, others=0.8)
+    no_hint = r"^texts must be a collection of texts, got the number 0\.8; pass a list or a column$"
+    with pytest.raises(TypeError, match=no_hint):
+        lsh.jaccard_matrix(0.8)
+    with pytest.raises(TypeError, match=no_hint):
+        lsh.Cache(EXAMPLE, 20).add_docs(0.8, [1])
+
+
+def test_unknown_parameters():
+    """An unknown parameter is an error that names it."""
+    with pytest.raises(TypeError, match="treshold"):
+        deduplicate(TEN, treshold=0.8)
+    with pytest.raises(TypeError):
+        deduplicate(TEN, 0.8, Bands(20, 6))  # parameters after the threshold are keyword-only
+    with pytest.raises(TypeError):
+        find_pairs(TEN, 0.8, TEN)
+    for name in ("a", "b"):
+        with pytest.raises(TypeError, match=f"'{name}'"):
+            find_pairs(TEN, **{name: TEN})
+
+
+def test_a_broken_source_is_passed_on():
+    def source():
+        yield "one"
+        raise ZeroDivisionError("broken")
+
+    with pytest.raises(ZeroDivisionError, match="broken"):
+        deduplicate(source())
+    with pytest.raises(ZeroDivisionError, match="broken"):
+        list(find_pairs(source()))
+
+
+# A real corpus.
+
+
+def read_rows(path) -> list[list[str]]:
+    with gzip.open(path, "rb") as file:
+        lines = file.read().decode("utf-8").split("\n")
+    assert lines.pop() == ""
+    return [line.split("\t") for line in lines]
+
+
+def exact_pairs(data_folder, ids: dict[str, int], texts: list[str], threshold: float) -> dict[tuple[int, int], float]:
+    """The pairs of the corpus at the threshold; similarities too close to it at six decimals are computed again."""
+    pairs = {}
+    for first, second, value in read_rows(data_folder / "reuters_pairs.tsv.gz"):
+        i, j, similarity = ids[first], ids[second], float(value)
+        if abs(similarity - threshold) < 1e-5:
+            similarity = reference.jaccard(texts[i], texts[j], 5, "byte")
+        if similarity >= threshold:
+            pairs[i, j] = similarity
+    return pairs
+
+
+def exact_removals(total: int, pairs: dict[tuple[int, int], float]) -> set[int]:
+    """Process all pairs: a story is removed if an earlier kept one is similar."""
+    similar: dict[int, list[int]] = {}
+    for i, j in pairs:
+        similar.setdefault(max(i, j), []).append(min(i, j))
+    removed: set[int] = set()
+    for j in range(total):
+        if any(i not in removed for i in similar.get(j, ())):
+            removed.add(j)
+    return removed
+
+
+@pytest.mark.slow
+def test_reuters(data_folder):
+    """At least 99.5 % of the exact answer's removals; each removed story has a kept story at .8."""
+    rows = read_rows(data_folder / "reuters21578.tsv.gz")
+    ids, texts = {doc_id: i for i, (doc_id, _) in enumerate(rows)}, [text for _, text in rows]
+    assert len(texts) == 21_577
+    pairs = exact_pairs(data_folder, ids, texts, 0.8)
+    expected = exact_removals(len(texts), pairs)
+    result = deduplicate(texts, 0.8, shingles=Shingles(5, "byte"))
+    check_whole(result, len(texts))
+    made = removed_of(result)
+    assert len(made.keys() & expected) >= 0.995 * len(expected)
+    without_witness = [
+        document
+        for document, (kept, _, _) in made.items()
+        if not result.keep[kept] or tuple(sorted((kept, document))) not in pairs
+    ]
+    assert without_witness == []
+    for document, (kept, similarity, identical) in made.items():
+        assert similarity == reference.jaccard(texts[document], texts[kept], 5, "byte") >= 0.8
+        assert identical == (texts[document] == texts[kept])
+    assert result.summary()["capped"] == 0
+
+
+def test_reuters_pairs(data_folder):
+    """find_pairs finds only true pairs, with their similarity, and 99 % of those at .8."""
+    rows = read_rows(data_folder / "reuters21578.tsv.gz")
+    ids, texts = {doc_id: i for i, (doc_id, _) in enumerate(rows)}, [text for _, text in rows]
+    pairs = exact_pairs(data_folder, ids, texts, 0.8)
+    found = {(i, j): similarity for i, j, similarity in find_pairs(texts, threshold=0.8, shingles=Shingles(5, "byte"))}
+    assert found.keys() <= pairs.keys()
+    assert all(abs(found[pair] - pairs[pair]) < 1e-6 for pair in found)
+    missed = [similarity for pair, similarity in pairs.items() if pair not in found]
+    assert all(similarity < 1 for similarity in missed)
+    assert len(missed) <= 0.01 * len(pairs)
+
+
+def test_numbers_beyond_float_are_refused_in_words():
+    with pytest.raises(ValueError, match="threshold must be more than 0 and at most 1, got a number that is too large"):
+        deduplicate(["a"], 10**400)
+    with pytest.raises(TypeError, match="keep must be"):
+        deduplicate(["a", "b"], keep=[10**400, 1])
+
+
+class Noted(TextSource):
+    """Texts whose positions are noted when they are read again."""
+
+    def __init__(self, texts):
+        self.texts, self.again = texts, []
+
+    def __call__(self):
+        return list(self.texts)
+
+    def changed(self, position):
+        raise AssertionError(f"text {position} has not changed")
+
+    def take(self, positions):
+        self.again += positions.tolist()
+        yield Batch([self.texts[i] for i in positions.tolist()])
+
+
+@pytest.mark.parametrize("max_memory", [None, "120KB"])
+def test_only_texts_that_are_compared_are_read_again(max_memory):
+    draw = random.Random(1)
+    texts = [" ".join(draw.choices([f"w{i}" for i in range(300)], k=40)) for _ in range(400)]
+    texts[50], texts[300] = texts[20] + " end", texts[299]
+    source = Noted(texts)
+    bands = Bands(128, 1)  # nearly all share a bucket
+    result = deduplicate(source, 0.8, bands=bands, max_memory=max_memory)
+    assert result.summary()["candidates"] > 10 * len(texts)
+    assert [tuple(row)[:2] for row in result.removed.tolist()] == [(50, 20), (300, 299)]
+    assert {20, 50, 299, 300} <= set(source.again)
+    assert len(source.again) < 20
+    in_memory = deduplicate(texts, 0.8, bands=bands)
+    assert numpy.array_equal(result.removed, in_memory.removed)
+    assert numpy.array_equal(result.near, in_memory.near)
+
+
+@pytest.mark.parametrize("max_memory", [None, "120KB"])
+@pytest.mark.parametrize("most", [5, 1000])
+def test_old_texts_that_are_compared_with_old_texts_only_are_not_read_again(monkeypatch, max_memory, most):
+    """The old ones are near duplicates of each other. With `most` 5 their bucket is too large for the filter."""
+    monkeypatch.setattr("lsh.engine.layout.MOST_FILTERED", most)
+    draw = random.Random(2)
+    base = draw.choices([f"w{i}" for i in range(300)], k=60)
+    old = [" ".join([*base, f"x{i}"]) for i in range(20)]
+    new = [" ".join(draw.choices(base, k=30)) for _ in range(3)]
+    bands = Bands(128, 1)  # nearly all share a bucket
+    for texts, expected in ((new, set() if most > 100 else {*range(20)}), ([], set()), ([old[3] + " y"], {*range(20)})):
+        source = Noted(old)
+        result = deduplicate(texts, 0.9, against=source, bands=bands, max_memory=max_memory)
+        assert set(source.again) == expected
+        in_memory = deduplicate(texts, 0.9, against=old, bands=bands)
+        assert numpy.array_equal(result.removed, in_memory.removed)
+        assert result.summary()["compared"] == in_memory.summary()["compared"]
+
+
+def test_a_class_is_no_collection():
+    for find in (deduplicate, lsh.find_pairs):
+        with pytest.raises(
+            TypeError, match=r"^texts must be a collection of texts, got the class list; pass an object$"
+        ):
+            find(list)
+    assert "TYPE_CHECKING" not in dir(lsh)

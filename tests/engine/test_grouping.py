@@ -1,0 +1,323 @@
+"""Links and components against slow reference code: documents that share a band key, and their components."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+
+import numpy
+import pytest
+import reference
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lsh._minhash import UNIT_CODES, shingles
+from lsh.base import threads
+from lsh.engine.comparing import Pairs, Similarity
+from lsh.engine.deciding import Components, Decisions, Walk
+from lsh.engine.grouping import BinTables, Linker, band_keys
+from lsh.text.batch import Batch
+from lsh.text.sets import ShingleSets
+
+M64 = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15  # of kernels/grouping.c, which picks a partition by the top bits of key * GOLDEN
+UNDO = pow(GOLDEN, -1, 2**64)
+SCALES = (1, 2**32, 2**54, UNDO, (1 << 40) * UNDO & M64)  # keys that differ in few bits, also in few of the product
+
+
+@st.composite
+def keys_in_order(draw):
+    """Keys of documents, an order of some of them, and how many of these are inserted."""
+    count = draw(st.integers(0, 40))
+    scale, values = draw(st.sampled_from(SCALES)), draw(st.sampled_from([0, 1, 3, 20, M64]))
+    keys = [value * scale & M64 for value in draw(st.lists(st.integers(0, values), min_size=count, max_size=count))]
+    order = draw(st.permutations(range(count)))[: draw(st.integers(0, count))]
+    return keys, order, draw(st.integers(0, len(order)))
+
+
+def linked(keys, order, entered):
+    links = numpy.empty(len(keys), numpy.int32)
+    Linker(len(keys), order, entered).link(numpy.array(keys, numpy.uint64), links)
+    return links.tolist()
+
+
+@given(case=keys_in_order())
+@example(case=([], [], 0))
+@example(case=([7], [0], 1))
+@example(case=([7, 7], [1, 0], 1))
+@example(case=([7, 7], [1, 0], 0))
+def test_links_against_twin(case):
+    assert linked(*case) == reference.link(*case)
+
+
+def keys_of_kind(kind, count, random):
+    """Keys of many documents, too many for one partition."""
+    if kind == "equal":
+        return numpy.full(count, 12345, numpy.uint64)
+    if kind == "distinct":
+        return random.permutation(count).astype(numpy.uint64)
+    if kind == "one partition":  # the product has the top bits in common
+        return random.integers(0, count, count).astype(numpy.uint64) * numpy.uint64(UNDO)
+    if kind == "one slot":  # a chain of keys, as the product differs in its last bits only
+        return random.integers(0, 200, count).astype(numpy.uint64) * numpy.uint64(UNDO)
+    keys = random.integers(0, 2**64, count, dtype=numpy.uint64)
+    keys[random.random(count) < {"few": 1.0, "giant": 0.7, "near": 0.3}[kind]] = keys[0]
+    return keys if kind != "few" else random.choice(keys[:1] + numpy.arange(5, dtype=numpy.uint64), count)
+
+
+KINDS = ["equal", "distinct", "one partition", "one slot", "few", "giant", "near"]
+COUNTS = [2047, 2049, 4097, 50_000]  # a partition has 2048 on average
+MANY = [
+    pytest.param(kind, count, marks=pytest.mark.slow if (kind, count) == ("one partition", 50_000) else ())
+    for count in COUNTS
+    for kind in KINDS
+]
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize(("kind", "count"), MANY)
+def test_many_documents_against_twin(kind, count):
+    random = numpy.random.default_rng(count)
+    keys = keys_of_kind(kind, count, random)
+    for order, entered in (
+        (numpy.arange(count), count),
+        (random.permutation(count), count),
+        (random.permutation(count)[: count // 2], count // 3),
+        (numpy.arange(count)[::-1], count // 2),
+    ):
+        assert linked(keys, order, entered) == reference.link(keys.tolist(), order.tolist(), entered)
+
+
+def test_bands_are_linked_one_by_one_in_any_number_of_threads():
+    random = numpy.random.default_rng(5)
+    keys = random.integers(0, 3000, (12, 5000)).astype(numpy.uint64)
+    order = random.permutation(5000).astype(numpy.int32)
+    expected = [reference.link(row, order.tolist(), 4000) for row in keys.tolist()]
+    linker = Linker(5000, order, 4000)
+    for num_threads in (1, 2, 5):
+        links = numpy.empty(keys.shape, numpy.int32)
+        list(
+            threads.map_in_order(lambda band, links=links: linker.link(keys[band], links[band]), range(12), num_threads)
+        )
+        assert links.tolist() == expected
+
+
+def test_a_linker_forgets_what_it_linked():
+    linker = Linker(3, numpy.arange(3, dtype=numpy.int32), 3)
+    for keys, expected in (([1, 1, 1], [-1, 0, 1]), ([1, 2, 3], [-1, -1, -1]), ([2, 1, 2], [-1, -1, 0])):
+        links = numpy.full(3, 9, numpy.int32)
+        linker.link(numpy.array(keys, numpy.uint64), links)
+        assert links.tolist() == expected
+
+
+def test_bad_arguments_of_links():
+    order = numpy.arange(3, dtype=numpy.int32)
+    for entered in (-1, 4):
+        with pytest.raises(ValueError, match="entered must be at most"):
+            Linker(3, order, entered)
+    for wrong in ([3], [-1], [1, 1]):
+        with pytest.raises(ValueError, match="order must name documents from 0 to 2"):
+            Linker(3, numpy.array(wrong, numpy.int32), 0)
+    linker = Linker(3, order, 3)
+    for keys, links in ((2, 3), (3, 2), (4, 4)):
+        with pytest.raises(ValueError, match=f"of 3 documents, got {keys} and {links}"):
+            linker.link(numpy.zeros(keys, numpy.uint64), numpy.zeros(links, numpy.int32))
+    with pytest.raises(ValueError, match=r"[Bb]uffer"):
+        linker.link(numpy.zeros(3, numpy.int64), numpy.zeros(3, numpy.int32))
+    with pytest.raises(ValueError, match="contiguous"):
+        linker.link(numpy.zeros(6, numpy.uint64)[::2], numpy.zeros(3, numpy.int32))
+    with pytest.raises(TypeError):
+        linker.link(None, numpy.zeros(3, numpy.int32))
+    frozen = numpy.zeros(3, numpy.int32)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        linker.link(numpy.zeros(3, numpy.uint64), frozen)
+
+
+def test_a_linker_checks_what_it_indexes_with():
+    for order in ([5], [-1], [0, 0]):
+        with pytest.raises(ValueError, match="order must name documents"):
+            Linker(2, order, 0)
+    for entered in (-1, 3, 2**62):
+        with pytest.raises(ValueError, match="entered"):
+            Linker(2, [0, 1], entered)
+
+
+# Band keys of rows that are not adjacent in memory.
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("dtype", [numpy.uint32, numpy.uint64])
+@pytest.mark.parametrize(
+    "widths", [[6] * 20, [1] * 40, [300, 3, 3], [0, 2, 0], [17, 16, 16, 600], [256, 257, 1], [2] * 300]
+)
+def test_keys_of_many_rows_against_twin(dtype, widths):
+    used, random = sum(widths), numpy.random.default_rng(len(widths))
+    wide = random.integers(0, numpy.iinfo(dtype).max, (130, used + 5), dtype=dtype, endpoint=True)
+    bounds = numpy.cumsum([0, *widths]).astype(numpy.uintp)
+    for rows in (wide[:, :used], wide[:, 3 : 3 + used], wide[::2, :used], wide[:1, :used], wide[64:128], wide[:0]):
+        out = numpy.zeros((len(widths), len(rows)), numpy.uint64)
+        band_keys(rows, bounds, out)
+        assert out.T.tolist() == [reference.band_keys(row, widths) for row in rows.tolist()]
+
+
+def test_rows_that_the_kernel_cannot_walk_are_refused():
+    rows, out = numpy.zeros((4, 8), numpy.uint32), numpy.zeros((2, 4), numpy.uint64)
+    bounds = numpy.array([0, 2, 4], numpy.uintp)
+    for wrong in (rows[::-1], numpy.broadcast_to(rows[:1], (4, 8))):
+        with pytest.raises(ValueError, match="rows must be at least 8 components apart"):
+            band_keys(wrong, bounds, out)
+    for wrong in (rows[:, ::2], rows[:, ::-1]):
+        with pytest.raises(ValueError, match=r"contiguous|apart"):
+            band_keys(wrong, bounds, out)
+
+
+def test_bad_bounds_of_keys():
+    keys = numpy.zeros((1, 2), numpy.uint64)
+    for bounds in ([0, 2**63 + 5], [1, 0], [0]):
+        with pytest.raises(ValueError, match=r"bounds|out"):
+            band_keys(numpy.zeros((2, 4), numpy.uint32), numpy.array(bounds, numpy.uintp), keys)
+
+
+# Components. All documents are alike, so every link connects two of them.
+
+
+def connected(count, pairs, step=7):
+    """The smallest member of each component as the walk finds it, in steps of a few documents.
+
+    In each band a document is linked to one earlier document and compared with that document only.
+    """
+    others = [[] for _ in range(count)]
+    for a, b in pairs:
+        others[max(a, b)].append(min(a, b))
+    others = [[other for other in linked_to if other != i] for i, linked_to in enumerate(others)]
+    links = numpy.full((max(map(len, others), default=0), count), -1, numpy.int32)
+    for document, linked_to in enumerate(others):
+        links[: len(linked_to), document] = linked_to
+    similarity = Similarity(numpy.zeros((1, 1), numpy.uint32), numpy.zeros(count, numpy.int32), None, None, 0)
+    decisions = Decisions(links, numpy.empty_like(links), numpy.arange(count), 0, 1.0, 1, True)
+    walk = Walk(similarity, decisions)
+    for start in range(0, count, step):
+        assert walk.run(start, min(start + step, count)) == min(start + step, count)
+    for start in range(0, count, step):
+        walk.attach(start, min(start + step, count))
+    roots, values = decisions.outcome()
+    assert (roots.dtype, values.tolist()) == (numpy.int32, (roots >= 0).astype(float).tolist())
+    return numpy.where(roots < 0, numpy.arange(count), roots).tolist()
+
+
+@st.composite
+def documents_and_pairs(draw):
+    count = draw(st.integers(1, 40))
+    document = st.integers(0, count - 1)
+    return count, draw(st.lists(st.tuples(document, document), max_size=60))
+
+
+@given(case=documents_and_pairs())
+@example(case=(0, []))
+def test_components_against_twin(case):
+    assert connected(*case) == reference.components(*case)
+
+
+@given(case=documents_and_pairs())
+@example(case=(0, []))
+def test_order_by_component(case):
+    count, pairs = case
+    roots = reference.components(count, pairs)
+    components = Components(count)
+    for some in (pairs[::2], pairs[1::2]):
+        components.connect(numpy.array(some, numpy.int32).reshape(-1, 2), numpy.arange(count, dtype=numpy.int32))
+    documents, starts = components.order()
+    assert (documents.dtype, starts.dtype) == (numpy.int32, numpy.int64)
+    assert documents.tolist() == sorted(range(count), key=lambda document: (roots[document], document))
+    found = [documents[start:stop].tolist() for start, stop in itertools.pairwise(starts)]
+    assert found == [[i for i in range(count) if roots[i] == root] for root in sorted(set(roots))]
+
+
+@given(case=keys_in_order(), others=st.lists(st.integers(0, 3), min_size=40, max_size=40))
+def test_components_of_links_against_twin(case, others):
+    keys, order, entered = case
+    bands = [linked(row, order, entered) for row in (keys, others[: len(keys)])]
+    pairs = [(i, other) for links in bands for i, other in enumerate(links) if other >= 0]
+    assert connected(len(keys), pairs) == reference.components(len(keys), pairs)
+
+
+def test_long_chains_against_twin():
+    count, random = 8_000, numpy.random.default_rng(3)
+    for pairs in (
+        [(i, i + 1) for i in range(count - 1)],
+        [(i, count - 1 - i) for i in range(count)],
+        random.integers(0, count, (count // 2, 2)).tolist(),
+        [(i, i - 1 if i % 2 else random.integers(i)) for i in range(1, count)],
+        [(i, 0) for i in range(1, count)],
+    ):
+        assert connected(count, pairs, count) == reference.components(count, pairs)
+
+
+# Arguments that the bindings refuse.
+
+
+@pytest.mark.parametrize("dtype", ["u2", "i4", "f4", "f8", ">u4", "u1", "S4"])
+def test_an_estimate_reads_components_of_four_or_eight_bytes(dtype):
+    """With other widths, a row would be read past its end."""
+    with pytest.raises(ValueError, match="matrix must be C-contiguous"):
+        Similarity(numpy.zeros((2, 4), dtype), [0, 1], None, None, 0)
+
+
+@pytest.mark.parametrize("shape", [4, (2, 0), (2, 2, 2)])
+def test_an_estimate_reads_rows_of_a_matrix(shape):
+    with pytest.raises(ValueError, match="matrix must be C-contiguous"):
+        Similarity(numpy.zeros(shape, numpy.uint32), [0, 1], None, None, 0)
+
+
+@pytest.mark.parametrize("links", [[0, -1], [1, 0], [-1, 2, 1]])
+def test_a_chain_of_pairs_ends(links):
+    rows = numpy.zeros(len(links), numpy.int32)
+    similarity = Similarity(numpy.zeros((1, 4), numpy.uint32), rows, None, None, 0)
+    pairs = Pairs(similarity, numpy.array([links], numpy.int32), range(len(links)), 0.5)
+    with pytest.raises(ValueError, match="links must not lead back"):
+        pairs.run(len(links) - 1, -1, 100)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "?", "S1"])
+def test_a_filter_reads_bytes(dtype):
+    sets = ShingleSets(Batch(["a", "b"]), UNIT_CODES["byte"], 1)
+    with pytest.raises(ValueError, match="matrix must be C-contiguous"):
+        Similarity(numpy.zeros((2, 4), dtype), [0, 1], sets, [0, 1], 0)
+
+
+@pytest.mark.parametrize("other", [None, "a", ("a",), b"a"])
+def test_only_batches_are_joined(other):
+    with pytest.raises(TypeError, match=f"batches must be of type Batch, got {type(other).__name__}"):
+        Batch.join([Batch(["a"]), other])
+
+
+@pytest.mark.parametrize("changed", [None, "a str", bytearray(b"a"), 5])
+def test_a_transform_returns_bytes(changed):
+    with pytest.raises(TypeError, match=f"transform must return bytes, got {type(changed).__name__}"):
+        Batch(["plain", "ä"], transform=lambda text: changed)
+
+
+@pytest.mark.parametrize(("unit", "n"), [(3, 1), (-1, 1), (0, 0)])
+def test_shingles_have_a_known_unit_and_a_length(unit, n):
+    with pytest.raises(ValueError, match="n must be 1 or more, and unit a value of UNIT_CODES"):
+        shingles(Batch(["a text"]), unit, n)
+
+
+# The tables of a cache.
+
+
+def test_bins_stay_in_memory_when_the_caller_is_wrong():
+    tables = BinTables(1)
+    tables.reserve(8, 8)
+    one, two = numpy.array([[1]], numpy.uint64), numpy.array([[2]], numpy.uint64)
+    zero, three = numpy.array([0], numpy.uint32), numpy.array([3], numpy.uint32)
+    tables.insert(one, zero)
+    tables.insert(one, zero)
+    tables.insert(two, zero)
+    assert tables.members(0, 1).tolist() == [0]
+    assert tables.members(0, 2).tolist() == []
+    tables.insert(two, three)
+    tables.remove(one, three)
+    with contextlib.suppress(ValueError):  # it may raise because the bin is corrupt
+        assert len(tables.members(0, 2)) <= 8

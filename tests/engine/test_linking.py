@@ -1,0 +1,138 @@
+"""Links of documents with equal keys: at once, or part by part of the keys, against slow reference code."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+import reference
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lsh.base.budget
+import lsh.engine.linking
+from lsh.base.budget import Column, Spill
+from lsh.engine.grouping import KeyTable
+from lsh.engine.linking import TABLE_BYTES, Links, Order
+
+UNDO = numpy.uint64(
+    pow(0x9E3779B97F4A7C15, -1, 2**64)
+)  # times this, keys are in neighbouring slots: see kernels/grouping.c
+
+
+def column(spill, keys) -> Column:
+    made = spill.column(numpy.uint64)
+    made.append(numpy.array(keys, numpy.uint64))
+    return made
+
+
+@st.composite
+def cases(draw):
+    """Keys of documents, which of them take part, an order, its documents, and how many can be predecessors."""
+    count = draw(st.integers(0, 60))
+    keys = draw(st.lists(st.integers(0, draw(st.sampled_from([0, 2, 10, 10**9]))), min_size=count, max_size=count))
+    chosen = numpy.array(draw(st.lists(st.booleans(), min_size=count, max_size=count)), numpy.bool_)
+    split = draw(st.integers(0, count))
+    kind = draw(st.sampled_from(["first", "last", "pairs", "two", "given"]))
+    old, new = list(range(split, count)), list(range(split))
+    if kind == "given":
+        positions = draw(st.permutations(range(count)))
+        order = Order([(0, count, False)], numpy.array(positions, numpy.int32))
+    elif kind in ("first", "last"):
+        positions = old + (new if kind == "first" else new[::-1])
+        order = Order([(split, count, False), (0, split, kind == "last")])
+    else:
+        positions = old[::-1] + new[::-1]
+        order = Order([(split, count, True), (0, split, True)], entered=1 if kind == "two" else 2)
+    taking_part = [document for document in positions if chosen[document]]
+    entered = sum(document >= split for document in taking_part) if kind == "two" else len(taking_part)
+    return keys, chosen, order, taking_part, entered
+
+
+@given(case=cases(), parts=st.integers(0, 7), chunk=st.sampled_from([8, 40, 1 << 19]))
+@strategies.examples(400)
+def test_links_in_parts_against_twin(case, parts, chunk):
+    """0 parts: all at once. The number of parts, where they are in files, and the chunks change no link."""
+    keys, chosen, order, taking_part, entered = case
+    expected = reference.link(keys, taking_part, entered)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lsh.base.budget, "CHUNK", chunk)
+        patch.setattr(lsh.base.budget, "MIN_ROWS", 2)
+        patch.setattr(lsh.engine.linking, "PIECE", 3)
+        spill = Spill(TABLE_BYTES * max(len(taking_part), 1) // parts if parts else None)
+        links = Links(spill, order, chosen, 1)
+        pairs = links.of_band(column(spill, keys)).read()
+    found = [-1] * len(keys)
+    for document, other in pairs.tolist():
+        assert found[document] == -1
+        found[document] = other
+    assert found == expected
+    assert order.documents(chosen).tolist() == taking_part
+    assert order.num_entered(chosen) == entered
+
+
+@given(case=cases(), parts=st.integers(0, 5))
+@strategies.examples(200)
+def test_first_documents_against_twin(case, parts):
+    keys, chosen, order, taking_part, _ = case
+    order = Order(order.runs, order.given)
+    firsts: dict[int, int] = {}
+    expected = [-1] * len(keys)
+    for document in taking_part:
+        expected[document] = firsts.setdefault(keys[document], document)
+    spill = Spill(TABLE_BYTES * max(len(taking_part), 1) // parts if parts else None)
+    assert Links(spill, order, chosen, 1).firsts(column(spill, keys)).tolist() == expected
+
+
+def test_parts_are_as_many_as_the_bound_needs():
+    count = 10_000
+    order, chosen = Order([(0, count, False)]), numpy.ones(count, numpy.bool_)
+    for bound, threads, parts in ((None, 2, 0), (10**6, 2, 0), (240_000, 1, 1), (240_000, 2, 2), (24_000, 3, 30)):
+        links = Links(Spill(bound), order, chosen, threads)
+        assert (0 if links._linker is not None else links._parts) == parts
+        assert links.num_threads == (threads if bound != 10**6 else 2)
+    spill = Spill(10**6)
+    spill.reserve(500_000)  # memory for one thread is left, not for two
+    links = Links(spill, order, chosen, 2)
+    assert links._linker is None or links.num_threads < 2
+
+
+@pytest.mark.parametrize("kind", ["equal", "distinct", "few", "one slot"])
+def test_a_table_of_keys_grows(kind):
+    """A table that was made for few keys, or for keys that are spread over its slots, holds any others, too."""
+    count, random = 30_000, numpy.random.default_rng(2)
+    keys = {
+        "equal": numpy.full(count, 7, numpy.uint64),
+        "distinct": random.integers(0, 2**63, count).astype(numpy.uint64),
+        "few": random.integers(0, 50, count).astype(numpy.uint64),
+        "one slot": random.integers(0, 2000, count).astype(numpy.uint64) * UNDO,
+    }[kind]
+    chosen = (random.random(count) < 0.9).astype(numpy.uint8)
+    for backwards in (False, True):
+        found = numpy.full(count, -1)
+        table = KeyTable(1)
+        for part in range(3):
+            table.start(part, 3)
+            pairs = numpy.empty((count, 2), numpy.int32)
+            number = table.link(keys, chosen, 0, pairs, backwards)
+            assert (found[pairs[:number, 0]] == -1).all()
+            found[pairs[:number, 0]] = pairs[:number, 1]
+        order = numpy.flatnonzero(chosen)
+        order = order[::-1] if backwards else order
+        assert found.tolist() == reference.link(keys.tolist(), order.tolist(), len(order))
+
+
+def test_bad_arguments_of_a_table_of_keys():
+    table = KeyTable(10)
+    keys, chosen, pairs = numpy.zeros(3, numpy.uint64), numpy.ones(3, numpy.uint8), numpy.zeros((3, 2), numpy.int32)
+    for part, parts in ((1, 1), (0, 0), (0, 1 << 16)):
+        with pytest.raises(ValueError, match="part must be less than parts"):
+            table.start(part, parts)
+    for some, out in ((chosen[:2], pairs), (chosen, pairs[:2]), (chosen, numpy.zeros((3, 3), numpy.int32))):
+        with pytest.raises(ValueError, match="of as many documents"):
+            table.link(keys, some, 0, out)
+    for first in (-1, 2**31 - 2, 2**62):
+        with pytest.raises(ValueError, match="documents must be from 0"):
+            table.link(keys, chosen, first, pairs)
+    assert table.link(keys, chosen, 2**31 - 3, pairs) == 2
+    assert pairs[:2].tolist() == [[2**31 - 2, 2**31 - 3], [2**31 - 1, 2**31 - 2]]

@@ -1,0 +1,288 @@
+"""Plots, read back from matplotlib's objects: lines, bars, images, labels; no picture is compared.
+
+First, figures of the documents that the library reproduces, three lines each, against values computed here. Then
+the documented behaviour of each function. Tests that draw are skipped, with the reason, if matplotlib is missing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import reference
+from running import environment
+
+import lsh
+from lsh import plot
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FUNCTIONS = {  # each with valid arguments
+    plot.s_curve: (lsh.Bands(20, 5),),
+    plot.similarity_histogram: ([0.8, 0.9],),
+    plot.similarity_matrix: ([[1.0, 0.5], [0.5, 1.0]],),
+}
+
+
+@pytest.fixture
+def pyplot(monkeypatch):
+    """Pyplot without a screen, and without figures before and after."""
+    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed; the extra `test` has it")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+    yield pyplot
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    lines = (REPOSITORY / "examples" / "sample.tsv").read_bytes().decode("utf-8").split("\n")[:-1]
+    return [line.split("\t")[1] for line in lines]
+
+
+def heights(ax) -> list[float]:
+    return [bar.get_height() for bar in ax.patches]
+
+
+def jaccard(a: str, b: str, n: int) -> float:
+    """Jaccard similarity of the sets of n consecutive characters."""
+    one, other = ({text[i : i + n] for i in range(len(text) - n + 1)} for text in (a, b))
+    return len(one & other) / len(one | other)
+
+
+# The figures of the documents: three lines draw each.
+
+
+def test_the_curves_of_100_components(pyplot):
+    """The curve 1 - (1 - s^r)^b for 2, 50, 10, 5 and 20 bands."""
+    pieces = [(2, 50), (50, 2), (10, 10), (5, 20), (20, 5)]
+    bands = [lsh.Bands(number, size) for number, size in pieces]
+    ax = plot.s_curve(*bands)
+
+    assert len(ax.lines) == 5
+    for line, (number, size) in zip(ax.lines, pieces):
+        x, y = line.get_data()
+        assert (len(x), x[0], x[-1]) == (201, 0.0, 1.0)
+        assert np.allclose(np.diff(x), 0.005)
+        assert np.allclose(y, [1 - (1 - s**size) ** number for s in x], rtol=0, atol=1e-12)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["2x50", "50x2", "10x10", "5x20", "20x5"]
+    assert len({line.get_color() for line in ax.lines}) == 5
+
+
+def test_the_similarities_of_candidates(pyplot, texts):
+    """The histogram shows the pairs that 20 bands find. The documents print a sample of them."""
+    hasher = lsh.MinHasher(seeds=100, char_ngram=5, hashbytes=4)
+    found = [(i, j) for i, j, _ in lsh.find_pairs(texts, hasher=hasher, bands=lsh.Bands(20, 5), verify=None)]
+    ax = plot.similarity_histogram([lsh.jaccard(texts[i], texts[j], shingles=hasher.shingles) for i, j in found])
+
+    sets = [frozenset(reference.shingles(text, 5, "byte")) for text in texts]
+    expected = [0] * 50
+    for i, j in found:
+        shared, either = len(sets[i] & sets[j]), len(sets[i] | sets[j])
+        expected[min(50 * shared // either, 49)] += 1
+    assert heights(ax) == expected
+    assert sum(heights(ax)) == len(found) > 60
+
+
+def test_the_matrices_of_the_lecture(pyplot, texts):
+    """30 articles by 3 characters and 100 components: exact on the left, estimated on the right."""
+    hasher, axes = lsh.MinHasher(100, shingles=lsh.Shingles(3)), pyplot.subplots(ncols=2)[1]
+    left = plot.similarity_matrix(lsh.jaccard_matrix(texts[:30], shingles=hasher.shingles), ax=axes[0])
+    right = plot.similarity_matrix(hasher.similarities(hasher.fingerprints(texts[:30])), ax=axes[1])
+
+    assert (left, right) == tuple(axes)
+    exact, estimated = left.images[0].get_array(), right.images[0].get_array()
+    assert np.array_equal(exact, [[jaccard(a, b, 3) for b in texts[:30]] for a in texts[:30]])
+    rows = hasher.fingerprints(texts[:30])
+    assert np.array_equal(estimated, [[(one == other).mean() for other in rows] for one in rows])
+    assert left.images[0].get_clim() == right.images[0].get_clim() == (0, 1)  # so the colours mean the same
+
+
+# The documented behaviour of each function.
+
+
+@pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
+def test_axes_are_new_or_those_given(pyplot, draw):
+    before = dict(pyplot.matplotlib.rcParams)
+    first = draw(*FUNCTIONS[draw])
+    assert pyplot.get_fignums() == [1]
+    assert first.figure.number == 1
+    _, axes = pyplot.subplots(ncols=2)
+    assert draw(*FUNCTIONS[draw], ax=axes[0]) is axes[0]
+    assert pyplot.get_fignums() == [1, 2]
+    assert axes[0].has_data()
+    assert not axes[1].has_data()
+    assert dict(pyplot.matplotlib.rcParams) == before
+    assert first.get_xlabel()
+    assert first.get_ylabel()
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_figures_can_be_written(pyplot, tmp_path, draw, ending):
+    path = tmp_path / f"figure.{ending}"
+    draw(*FUNCTIONS[draw]).figure.savefig(path)
+    assert path.stat().st_size > 1000
+
+
+def test_a_planned_curve_and_its_threshold(pyplot):
+    """The recall at the threshold is the one that a plan prints, for bands and sketch filter together."""
+    bands = lsh.plan(0.8, 0.99)
+    ax = plot.s_curve(bands, threshold=0.8)
+    curve, filtered, mark = ax.lines
+    x, y = curve.get_data()
+    assert np.array_equal(y, bands.probability(x))
+    assert np.array_equal(filtered.get_data(), [x, bands.recall_at(x)])
+    assert filtered.get_color() == curve.get_color()
+    assert (curve.get_linestyle(), filtered.get_linestyle()) == ("-", "--")
+    assert list(mark.get_xdata()) == [0.8, 0.8]
+    names = ["6x6+13x7", "6x6+13x7 and sketch filter: 0.9908", "threshold 0.8"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == names
+    assert "is found and verified with 0.9908" in str(bands)
+
+
+def test_a_plan_without_a_filter_has_one_curve(pyplot):
+    plan = lsh.plan(0.8, 0.99)
+    unfiltered = dataclasses.replace(plan, loss=0.0)
+    ax = plot.s_curve(unfiltered, lsh.Bands(20, 5), plan)
+    names = ["6x6+13x7", "20x5", "6x6+13x7", "6x6+13x7 and sketch filter"]
+    assert [line.get_label() for line in ax.lines] == names
+    assert ax.lines[3].get_color() == ax.lines[2].get_color()
+
+
+LEGENDS = {
+    "planned": [lsh.plan(0.8, 0.99)],
+    "steep": [lsh.Bands(50, 2), lsh.Bands(2, 50)],
+    "all over": [lsh.Bands(b, 100 // b) for b in (2, 50, 10, 5, 20)],
+    "many": [lsh.Bands(b, width) for b in (1, 5, 90) for width in (1, 2, 20)],
+    "plans": [lsh.plan(t, 0.95) for t in (0.2, 0.5, 0.9)],
+}
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("bands", LEGENDS.values(), ids=LEGENDS.keys())
+@pytest.mark.parametrize(("size", "columns"), [((6.4, 4.8), 1), ((6.4, 4.8), 2), ((4, 3.5), 1)])
+def test_the_legend_covers_no_curve(pyplot, bands, size, columns):
+    """Compares the drawn boxes. The legend is inside its Axes, so that it covers no other Axes."""
+    figure, axes = pyplot.subplots(ncols=columns, figsize=size)
+    ax = plot.s_curve(*bands, threshold=0.8, ax=np.ravel(axes)[0])
+    figure.canvas.draw()
+    box, inside = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert inside.y0 < box.y0 < box.y1 <= inside.y1
+    if size == (6.4, 4.8) and columns == 1:
+        assert inside.x0 <= box.x0 < box.x1 <= inside.x1
+    for line in ax.lines:
+        points = line.get_transform().transform(np.column_stack(line.get_data()))
+        assert points[:, 1].max() <= box.y0
+    assert ax.get_ylim()[0] == 0
+    assert ax.get_yticks().tolist() == [0, 0.2, 0.4, 0.6, 0.8, 1]
+
+
+@pytest.mark.parametrize("similarities", [[], [0.5], [0.8, 0.81], np.arange(101) / 100])
+def test_the_legend_covers_no_bar(pyplot, similarities):
+    ax = plot.similarity_histogram(similarities, threshold=0.8, bins=10)
+    ax.figure.canvas.draw()
+    box = ax.get_legend().get_window_extent()
+    assert max(bar.get_window_extent().y1 for bar in ax.patches) < box.y0
+    assert box.y1 <= ax.get_window_extent().y1
+
+
+@pytest.mark.parametrize("bins", [1, 7, 20, 50, pytest.param(1000, marks=pytest.mark.slow)])
+def test_values_on_an_edge_belong_to_the_part_above(pyplot, bins):
+    """Each edge and each middle once: two values in each part, and 1.0 is in the last one as well."""
+    edges = [i / bins for i in range(bins)]
+    ax = plot.similarity_histogram([*edges, *[(i + 0.5) / bins for i in range(bins)], 1.0], bins=bins)
+    assert heights(ax) == [2] * (bins - 1) + [3]
+    assert [bar.get_x() for bar in ax.patches] == pytest.approx(edges, abs=1e-12)
+
+
+def test_the_histogram_of_a_deduplication(pyplot, texts):
+    result = lsh.deduplicate(texts, threshold=0.8)
+    ax = plot.similarity_histogram(result.removed["similarity"], threshold=0.8)
+    assert sum(heights(ax)) == len(result.removed) == 72
+    assert not any(heights(ax)[:40])  # nothing below .8, the 40th edge
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["threshold 0.8"]
+    assert plot.similarity_histogram([]).get_legend() is None
+    assert heights(plot.similarity_histogram([])) == [0] * 50
+
+
+def test_a_matrix_of_two_collections_and_its_scale(pyplot):
+    values = np.array([[0.0, 0.25, 1.0], [0.5, 0.75, 0.125]])
+    ax = plot.similarity_matrix(values)
+    assert np.array_equal(ax.images[0].get_array(), values)
+    assert ax.get_ylim() == (1.5, -0.5)  # the first row on top
+    scale = [other for other in ax.figure.axes if other is not ax]
+    assert [other.get_ylabel() for other in scale] == ["Jaccard similarity"]
+    assert [other.get_ylim() for other in scale] == [(0, 1)]
+
+
+# Bad arguments are refused before anything is drawn.
+
+
+@pytest.mark.parametrize(
+    ("draw", "arguments", "options", "error", "message"),
+    [
+        (plot.s_curve, (), {}, ValueError, "one Bands or Plan at least, got none"),
+        (plot.s_curve, ((20, 5),), {}, TypeError, "bands must be a Bands or a Plan, got tuple"),
+        (plot.s_curve, (lsh.Bands(2, 5),), {"threshold": 2}, ValueError, "threshold must be 0 to 1, got 2"),
+        (
+            plot.similarity_histogram,
+            ([0.5, float("nan")],),
+            {},
+            ValueError,
+            "similarities must be from 0 to 1, got nan",
+        ),
+        (plot.similarity_histogram, ([0.5, 1.01],), {}, ValueError, "similarities must be from 0 to 1, got 1.01"),
+        (plot.similarity_histogram, ("abc",), {}, TypeError, r"numbers from 0 to 1, shape \(n\), got str"),
+        (plot.similarity_histogram, ([[0.5]],), {}, ValueError, r"shape \(n\), got \(1, 1\)"),
+        (plot.similarity_histogram, ([0.5],), {"bins": 0}, ValueError, "bins must be 1 or more, got 0"),
+        (plot.similarity_matrix, ([0.5],), {}, ValueError, r"shape \(n, m\), got \(1,\)"),
+        (plot.similarity_matrix, (np.empty((0, 0)),), {}, ValueError, r"one similarity or more, got shape \(0, 0\)"),
+        (plot.similarity_matrix, ([[-0.1]],), {}, ValueError, "similarities must be from 0 to 1, got -0.1"),
+    ],
+)
+def test_bad_values(monkeypatch, draw, arguments, options, error, message):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # these checks come first and do not need matplotlib
+    with pytest.raises(error, match=message):
+        draw(*arguments, **options)
+
+
+@pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
+def test_bad_axes(pyplot, draw):
+    figure = pyplot.figure()
+    with pytest.raises(TypeError, match=r"ax must be matplotlib Axes, got Figure; pass those of pyplot\.subplots\(\)"):
+        draw(*FUNCTIONS[draw], ax=figure)
+
+
+@pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
+def test_without_matplotlib_the_extra_is_named(monkeypatch, draw):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r'lsh\.plot needs matplotlib: run pip install "lsh-dedup\[plot\]"'):
+        draw(*FUNCTIONS[draw])
+
+
+def test_importing_loads_no_matplotlib(tmp_path):
+    script = "import sys, lsh.plot, lsh.presets; print('matplotlib' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment(), check=True, capture_output=True, text=True
+    )
+    assert result.stdout == "False\n"
+
+
+def test_the_document_of_the_plots(pyplot, monkeypatch):
+    monkeypatch.chdir(REPOSITORY / "examples")
+    result = doctest.testfile(
+        str(REPOSITORY / "docs" / "plots.md"),
+        module_relative=False,
+        optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE,
+        encoding="utf-8",
+    )
+    assert result.attempted >= 15
+    assert result.failed == 0

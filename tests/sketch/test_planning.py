@@ -1,0 +1,901 @@
+"""Planning: the search against brute force, the recall on synthetic and real pairs, the sketch filter's tails.
+
+test_bands.py and test_estimator.py test the pairs that bands find. This file tests the choice of bands and their
+recall. ALPHA is the probability that a test of recall fails if the true recall equals the promised one. Texts and
+seeds are fixed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+from collections import Counter
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy
+import pytest
+import reference
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from test_estimator import WORDS, binomial_tail, make_hasher, pairs_of_texts
+
+import lsh
+import lsh.lsh
+from lsh import Bands, MinHasher, Plan, Shingles
+from lsh.sketch.planning import plan_for
+from lsh.sketch.sketch_filter import least_equal, loss_of, passing
+
+ALPHA = 1e-4
+some_thresholds = st.integers(1, 99).map(lambda percent: percent / 100)
+some_recalls = st.one_of(
+    st.integers(1, 99).map(lambda percent: percent / 100), st.sampled_from([0.995, 0.999, 0.99999])
+)
+
+
+def needed(recall: float, filtered: bool) -> float:
+    """The share of the pairs at the threshold that the bands must find."""
+    return recall / (1 - (1 - recall) / 5) if filtered else recall
+
+
+def made(threshold: float, recall: float, num_seeds: int, *, filtered: bool) -> Plan:
+    """The plans of `lsh.plan` and `Cache.create`, for a hasher with this number of seeds."""
+    return plan_for(SimpleNamespace(num_seeds=num_seeds, scheme="murmur3"), threshold, recall, filtered=filtered)
+
+
+def shape_of(bands: Bands) -> tuple[int, int, int]:
+    narrow = min(bands.widths)
+    return narrow, bands.widths.count(narrow), bands.widths.count(narrow + 1)
+
+
+# The search.
+
+
+@pytest.mark.parametrize(
+    ("num_seeds", "threshold", "text"),
+    [
+        (128, 0.7, "5x5+17x6"),
+        (128, 0.8, "2x7+14x8"),
+        (128, 0.9, "2x12+8x13"),
+        (256, 0.8, "6x9+19x10"),
+        (512, 0.8, "1x11+41x12"),
+    ],
+)
+def test_bands_for_a_recall_of_95_percent(num_seeds, threshold, text):
+    assert made(threshold, 0.95, num_seeds, filtered=False).bands == Bands.from_string(text)
+
+
+def test_the_default():
+    plan = lsh.plan()
+    assert plan == lsh.plan(0.8, 0.99, 128) == made(0.8, 0.99, 128, filtered=True)
+    assert plan.bands == Bands.from_string("6x6+13x7")
+    assert (plan.threshold, plan.recall, plan.num_seeds, plan.loss) == (0.8, 0.99, 128, (1 - 0.99) / 5)
+    assert plan.background is plan.false_candidates is plan.shingles is plan.documents is None
+    assert made(0.8, 0.99, 128, filtered=False).loss == 0
+
+
+@strategies.examples(60)
+@given(threshold=some_thresholds, recall=some_recalls, num_seeds=st.integers(1, 14), filtered=st.booleans())
+def test_search_against_twin(threshold, recall, num_seeds, filtered):
+    expected = reference.cheapest_shapes(threshold, recall, num_seeds, filtered)
+    if not expected:
+        with pytest.raises(ValueError, match="is too few"):
+            made(threshold, recall, num_seeds, filtered=filtered)
+        return
+    least = expected[0][0]
+    number, shape = min((number, shape) for cost, number, shape in expected if cost <= least * (1 + 1e-9))
+    found = shape_of(made(threshold, recall, num_seeds, filtered=filtered).bands)
+    assert float(reference.even_cost(Fraction(threshold), found)) == pytest.approx(least, rel=1e-9)
+    assert (found[1] + found[2], reference.shape_misses(0.5, found)) == (number, reference.shape_misses(0.5, shape))
+
+
+@strategies.examples(60)
+@given(
+    threshold=some_thresholds,
+    recall=some_recalls,
+    num_seeds=st.integers(1, 30),
+    background=st.lists(st.integers(0, 1000).map(lambda x: x / 1000), min_size=1, max_size=6),
+)
+def test_search_over_a_background_against_twin(threshold, recall, num_seeds, background):
+    expected = reference.cheapest_shapes(threshold, recall, num_seeds, True, background)
+    if not expected:
+        with pytest.raises(ValueError, match="is too few"):
+            lsh.plan(threshold, recall, num_seeds, background=background)
+        return
+    found = shape_of(lsh.plan(threshold, recall, num_seeds, background=background).bands)
+    cost = next(cost for cost, _, shape in expected if same_shape(shape, found))
+    assert cost == pytest.approx(expected[0][0], rel=1e-6, abs=1e-12)
+
+
+def same_shape(a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
+    return widths_of(a) == widths_of(b)
+
+
+def widths_of(shape: tuple[int, int, int]) -> Counter[int]:
+    width, narrow, wide = shape
+    return +Counter({width: narrow, width + 1: wide})
+
+
+@given(
+    threshold=st.floats(0.01, 0.9999),
+    recall=st.floats(0.01, 0.9999),
+    num_seeds=st.integers(1, 5000),
+    filtered=st.booleans(),
+)
+def test_what_planned_bands_are(threshold, recall, num_seeds, filtered):
+    """The bands fit and reach the recall; a wider band would miss it or need more components."""
+    try:
+        plan = made(threshold, recall, num_seeds, filtered=filtered)
+    except ValueError:
+        assert 1 - (1 - threshold) ** num_seeds < needed(recall, filtered) * (1 + 1e-9)
+        return
+    bands = plan.bands
+    assert bands.num_components <= num_seeds
+    assert bands.widths == tuple(sorted(bands.widths))
+    assert bands.widths[-1] - bands.widths[0] <= 1
+    assert bands.probability(threshold) >= needed(recall, filtered) - 1e-12
+    assert plan.recall_at(threshold) >= recall - 1e-12
+    if bands.num_components < num_seeds:
+        first = bands.widths.index(max(bands.widths))
+        at = first - 1 if first else 0  # the widest of the narrower bands
+        wider = [width + (i == at) for i, width in enumerate(bands.widths)]
+        assert Bands(widths=wider).probability(threshold) <= needed(recall, filtered) + 1e-12
+
+
+@given(threshold=some_thresholds, num_seeds=st.integers(8, 600))
+def test_more_seeds_and_less_recall_are_cheaper(threshold, num_seeds):
+    def cost(recall: float, seeds: int) -> float:
+        return float(integral(lsh.plan(threshold, recall, seeds).bands, threshold))
+
+    if 1 - (1 - threshold) ** num_seeds > 0.95:
+        assert cost(0.5, num_seeds) <= cost(0.9, num_seeds) * (1 + 1e-9)
+        assert cost(0.9, 2 * num_seeds) <= cost(0.9, num_seeds) * (1 + 1e-9)
+
+
+def integral(bands: Bands, threshold: float) -> float:
+    """The mean probability below the threshold, by the trapezoidal rule."""
+    curve = bands.probability(numpy.linspace(0, threshold, 4001))
+    return float((curve.sum() - curve[0] / 2 - curve[-1] / 2) / 4000)
+
+
+@pytest.mark.parametrize(("threshold", "num_seeds"), [(0.5, 128), (0.8, 128), (0.8, 4096), (0.95, 1000)])
+def test_the_cost_is_the_integral(threshold, num_seeds):
+    """No other bands with this recall have a smaller mean probability below the threshold."""
+    bands = lsh.plan(threshold, 0.99, num_seeds).bands
+    best = integral(bands, threshold)
+    width = min(bands.widths)
+    for number in range(1, num_seeds // width + 1):
+        for other in (width - 1, width, width + 1):
+            if other and number * other <= num_seeds:
+                rival = Bands(number, other)
+                if rival.probability(threshold) >= needed(0.99, True):
+                    assert best <= integral(rival, threshold) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("num_seeds", [1, 2, 128, 4096, 2**20])
+@pytest.mark.parametrize("recall", [1e-300, 0.01, 0.99, 1 - 2**-53])
+def test_identical_sets(num_seeds, recall):
+    """Any band finds identical sets, so one band with all components is chosen."""
+    plan = lsh.plan(1.0, recall, num_seeds)
+    assert plan == lsh.plan(1, recall, num_seeds)
+    assert plan.bands == Bands(1, num_seeds)
+    assert plan.recall_at(1.0) == 1.0
+
+
+@pytest.mark.few(30)
+@pytest.mark.parametrize("num_seeds", [1, 128, 4096, pytest.param(2**20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("threshold", [5e-324, 1e-300, 1e-9, 0.01, 0.5, 0.999, 1 - 2**-53])
+@pytest.mark.parametrize("recall", [5e-324, 1e-300, 1e-9, 0.5, 0.99, 1 - 2**-53])
+def test_the_ends_of_the_parameters(threshold, recall, num_seeds):
+    """The result is bands that reach the recall, or an error."""
+    for filtered in (True, False):
+        try:
+            plan = made(threshold, recall, num_seeds, filtered=filtered)
+        except ValueError:
+            assert -math.expm1(num_seeds * math.log1p(-threshold)) <= needed(recall, filtered) + 1e-12
+        else:
+            assert plan.bands.num_components <= num_seeds
+            assert plan.recall_at(threshold) >= recall - 1e-11
+
+
+# Plans that are impossible.
+
+
+@pytest.mark.parametrize(
+    ("threshold", "recall", "num_seeds"),
+    [(0.01, 0.99, 128), (0.8, 0.99, 1), (0.5, 0.99, 5), (0.05, 0.5, 10), (0.3, 0.99999, 20), (0.001, 0.9, 100)],
+)
+@pytest.mark.parametrize("filtered", [True, False])
+def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
+    """Each of the three remedies works, and the next smaller value does not."""
+
+    def works(threshold: float, recall: float, num_seeds: int) -> bool:
+        try:
+            return isinstance(made(threshold, recall, num_seeds, filtered=filtered), Plan)
+        except ValueError:
+            return False
+
+    with pytest.raises(ValueError, match=f"num_seeds={num_seeds} is too few to find pairs of") as caught:
+        made(threshold, recall, num_seeds, filtered=filtered)
+    words = r"possible: num_seeds=(\d+) or more, or threshold=([.0-9]+) or more(?:, or recall=([.0-9]+) or less)?$"
+    seeds, similarity, less = re.search(words, str(caught.value)).groups()
+    assert works(threshold, recall, int(seeds))
+    assert not works(threshold, recall, int(seeds) - 1)
+    assert works(float(similarity), recall, num_seeds)
+    assert not works(float(similarity) - 0.001, recall, num_seeds)
+    if less is not None:
+        assert works(threshold, float(less), num_seeds)
+    assert not works(threshold, float(less or 0) + 0.001, num_seeds)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
+        ({"threshold": -0.5}, ValueError, "threshold must be more than 0 and at most 1, got -0.5"),
+        ({"threshold": 1.5}, ValueError, "threshold must be more than 0 and at most 1, got 1.5"),
+        ({"threshold": math.nan}, ValueError, "threshold must be more than 0 and at most 1, got nan"),
+        ({"threshold": "0.8"}, TypeError, "threshold must be a number .* got str"),
+        ({"threshold": None}, TypeError, "threshold must be a number .* got NoneType"),
+        ({"threshold": [0.8]}, TypeError, "threshold must be a number .* got list"),
+        ({"recall": 0}, ValueError, "recall must be more than 0 and less than 1, got 0"),
+        ({"recall": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
+        ({"recall": 1, "threshold": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
+        ({"recall": 1.5}, ValueError, "recall must be more than 0 and less than 1, got 1.5"),
+        ({"recall": -0.1}, ValueError, "recall must be more than 0 and less than 1, got -0.1"),
+        ({"recall": math.nan}, ValueError, "recall must be more than 0 and less than 1, got nan"),
+        ({"recall": "99%"}, TypeError, "recall must be a number .* got str"),
+        ({"recall": True}, TypeError, "recall must be a number .* got bool"),
+        ({"num_seeds": 0}, ValueError, "num_seeds must be 1 or more, got 0"),
+        ({"num_seeds": -1}, ValueError, "num_seeds must be 1 or more, got -1"),
+        ({"num_seeds": 2**20 + 1}, ValueError, "num_seeds must be at most 1048576, got 1048577"),
+        ({"num_seeds": 128.0}, TypeError, "num_seeds must be a whole number, got float"),
+        ({"num_seeds": "128"}, TypeError, "num_seeds must be a whole number, got str"),
+        (
+            {"documents": 10},
+            ValueError,
+            "documents requires background: false candidates depend on the pairs of the corpus",
+        ),
+        ({"shingles": Shingles(5)}, ValueError, "shingles requires texts as background"),
+        (
+            {"shingles": Shingles(5), "background": [0.1]},
+            ValueError,
+            "shingles requires texts as background, got similarities; leave shingles out",
+        ),
+        ({"shingles": 5, "background": ["a", "b"]}, TypeError, "shingles must be a Shingles, got int"),
+        ({"documents": 0}, ValueError, "documents must be 1 or more, got 0"),
+        ({"documents": 1e6}, TypeError, "documents must be a whole number, got float"),
+        ({"background": []}, ValueError, r"background must be one or more similarities, or texts, got shape \(0,\)"),
+        ({"background": numpy.empty(0)}, ValueError, r"background must be one or more .*, got shape \(0,\)"),
+        ({"background": [[0.1, 0.2]]}, ValueError, r"background must be one or more .* got shape \(1, 2\)"),
+        ({"background": numpy.zeros((2, 2))}, ValueError, r"background must be one or more .* got shape \(2, 2\)"),
+        ({"background": [0.1, 1.1]}, ValueError, "background must be similarities from 0 to 1, got 1.1 among them"),
+        ({"background": [0.1, -0.1]}, ValueError, "background must be similarities from 0 to 1, got -0.1 among them"),
+        ({"background": [0.1, math.nan]}, ValueError, "background must be similarities from 0 to 1, got nan among"),
+        ({"background": [0.1, None]}, ValueError, "background must be similarities from 0 to 1, got nan among them"),
+        ({"background": (True, False)}, TypeError, "background must be similarities from 0 to 1 or .* texts, got bool"),
+        ({"background": numpy.zeros(3, bool)}, TypeError, "background must be similarities .* or .* texts, got bool"),
+        ({"background": numpy.array([0.5, True], object)}, TypeError, "background must be similarities .*, got bool"),
+        ({"background": numpy.ma.array([0.5])}, TypeError, "background must be an array without a mask, got a masked"),
+        ({"background": [math.nan, None]}, ValueError, "background must be similarities from 0 to 1, got nan among"),
+        ({"background": 0.5}, TypeError, "background must be similarities or texts, got one float"),
+        ({"background": "one text"}, TypeError, "background must be similarities or texts, got one str"),
+        ({"background": b"one text"}, TypeError, "background must be similarities or texts, got one bytes"),
+        ({"background": [0.1, 1j]}, TypeError, "background must be similarities from 0 to 1 or .* texts, got list"),
+        ({"background": [0.1, "x"]}, TypeError, "background must be similarities from 0 to 1 or .* texts, got list"),
+        ({"background": ["x", 0.1]}, TypeError, r"background\[1\] must be str, bytes, .* got float"),
+        ({"background": ["one text"]}, ValueError, "background must have two or more texts with shingles, got 1"),
+        ({"background": ["a text", "", None]}, ValueError, "background must have two or more texts .*, got 1"),
+        ({"background": {"a": 1}}, TypeError, "background must be in a definite order, got dict"),
+        ({"background": object()}, TypeError, "background must be a collection of texts, got object"),
+    ],
+)
+def test_bad_parameters(arguments, error, message):
+    with pytest.raises(error, match=f"^{message}"):
+        lsh.plan(**arguments)
+
+
+def test_what_comes_after_the_seeds_is_by_name():
+    with pytest.raises(TypeError, match="positional argument"):
+        lsh.plan(0.8, 0.99, 128, [0.1])
+
+
+# Backgrounds.
+
+IN_VAIN = "is compared in vain: a false candidate, which shares a band but is below the threshold"
+
+
+def test_a_background_that_tells_nothing():
+    """If no background pair can be a false candidate, evenly spread pairs are used instead."""
+    for background in ([0.0] * 50, [0.9, 1.0], numpy.zeros(3, numpy.float32), [0], (1, 0)):
+        plan = lsh.plan(0.8, 0.99, background=background)
+        assert plan.bands == lsh.plan(0.8, 0.99).bands
+        assert plan.false_candidates == 0
+        given = "1 given similarity" if len(background) == 1 else f"{len(background)} given similarities"
+        assert str(plan).splitlines()[-2:] == [f"fewer than 1 pair in 10^15 {IN_VAIN}", f"computed from {given}"]
+
+
+def test_a_background_by_another_name():
+    sample = [0.1, 0.5, 0.25, 0.9]
+    expected = lsh.plan(background=sample)
+    assert expected.background == "4 given similarities"
+    for same in (tuple(sample), numpy.array(sample), numpy.array(sample, object), iter(sample) and sample[::-1]):
+        assert lsh.plan(background=same) == expected
+
+
+def test_false_candidates_are_those_of_the_background():
+    sample = numpy.random.RandomState(3).beta(1, 8, 5000)
+    plan = lsh.plan(0.8, background=sample, documents=2_000_001)
+    share = float(numpy.where(sample < 0.8, plan.probability(sample), 0).mean())
+    assert plan.false_candidates == pytest.approx(share, rel=0.01)  # the cells are 1/1000 wide
+    lines = str(plan).splitlines()
+    said = re.fullmatch(f"1 pair in ([.,0-9]+) {IN_VAIN}", lines[-3])
+    assert 1 / float(said[1].replace(",", "")) == pytest.approx(plan.false_candidates, rel=6e-3)  # three digits
+    assert lines[-2] == "computed from 5,000 given similarities"
+    said = re.fullmatch("with 2,000,001 documents, each has ([,0-9]+) false candidates", lines[-1])
+    assert float(said[1].replace(",", "")) == round(2_000_000 * plan.false_candidates)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.0, "fewer than 1 pair in 10^15"),
+        (9.9e-16, "fewer than 1 pair in 10^15"),
+        (1e-15, "1 pair in 1,000,000,000,000,000"),
+        (1 / 3900, "1 pair in 3,900"),
+        (1 / 3.9, "1 pair in 3.9"),
+        (1.0, "1 pair in 1"),
+    ],
+)
+def test_a_share_in_words(share, words):
+    values = lsh.plan(background=[0.1, 0.2]).to_dict() | {"false_candidates": share}
+    assert str(Plan.from_dict(values)).splitlines()[-2] == f"{words} {IN_VAIN}"
+
+
+@pytest.mark.parametrize(
+    ("share", "documents", "words"),
+    [
+        (0.5, 1, "1 document, each has 0 false candidates"),
+        (0.0, 1000, "1,000 documents, each has 0 false candidates"),
+        (8.8e-20, 2, "2 documents, each has fewer than 0.001 false candidates"),
+        (0.000999, 2, "2 documents, each has fewer than 0.001 false candidates"),
+        (0.001, 2, "2 documents, each has 0.001 false candidates"),
+        (0.5, 2, "2 documents, each has 0.5 false candidates"),
+        (0.01, 101, "101 documents, each has 1 false candidate"),
+        (0.01, 991, "991 documents, each has 9.9 false candidates"),
+        (0.01, 128_101, "128,101 documents, each has 1,281 false candidates"),
+    ],
+)
+def test_a_number_of_false_candidates_in_words(share, documents, words):
+    values = lsh.plan(background=[0.1, 0.2]).to_dict() | {"false_candidates": share, "documents": documents}
+    assert str(Plan.from_dict(values)).splitlines()[-1] == f"with {words}"
+
+
+def test_the_cost_of_a_run():
+    """In proportion to the documents; more bands and false candidates cost more."""
+    plan = lsh.plan(0.8, background=[0.1, 0.7], documents=10**6)
+    one, ten = plan.cost(text_bytes=1200), plan.cost(10**7, text_bytes=1200)
+    assert one.documents == 10**6
+    assert (one.max_memory, one.temporary_bytes) == (24 * 10**6, (8 * plan.bands.num_bands + 128 + 24) * 10**6)
+    assert (ten.max_memory, ten.temporary_bytes) == (10 * one.max_memory, 10 * one.temporary_bytes)
+    assert one.false_candidates == pytest.approx(plan.false_candidates * (10**12 - 10**6) / 2)
+    assert ten.false_candidates == pytest.approx(100 * one.false_candidates, rel=1e-5)
+    assert one.false_candidates * 2 / 10**6 > 1
+    assert "more than one: most documents are connected" in str(one)
+    assert "more than one" not in str(plan.cost(2, text_bytes=1200))
+    without = lsh.plan(0.8).cost(10**6, text_bytes=1200)
+    assert without.false_candidates is None
+    assert "not counted" in str(without)
+    assert without.core_hours < one.core_hours < ten.core_hours / 10
+    wide = lsh.plan(0.8, num_seeds=512).cost(10**6, text_bytes=1200)
+    assert without.spark_core_hours < wide.spark_core_hours
+    assert without.spark_shuffled_bytes < wide.spark_shuffled_bytes
+    assert lsh.plan().cost(2**31, text_bytes=0).max_memory is None
+    with pytest.raises(TypeError, match="documents must be given"):
+        lsh.plan().cost(text_bytes=5)
+    with pytest.raises(ValueError, match="text_bytes must be 0 or more"):
+        lsh.plan().cost(5, text_bytes=-1)
+
+
+def test_a_costly_plan_says_so():
+    """0.0329 of the pairs at a similarity of 0.1 share one of 33 bands of 3 and 7 of 4 components."""
+    share = 1 - (1 - 0.1**3) ** 33 * (1 - 0.1**4) ** 7
+    line = str(lsh.plan(0.5)).splitlines()[-1]
+    assert line.startswith(
+        f"costly if unrelated texts have a similarity of 0.1: 1 pair in {1 / share:.1f} shares a band"
+    )
+    assert "costly" not in str(lsh.plan(0.8))
+    assert "costly" not in str(lsh.plan(0.5, background=[0.1, 0.2]))  # which says what is compared in vain
+
+
+def make_corpus(count: int) -> list[str]:
+    """Texts of 30 words, drawn from 60 words."""
+    draw = numpy.random.RandomState(8)
+    return [" ".join(f"word{number}" for number in draw.permutation(60)[:30]) for _ in range(count)]
+
+
+def test_a_corpus_as_background():
+    """Estimated similarities of a corpus give the same cost as its exact similarities."""
+    texts = make_corpus(150)
+    exact = lsh.jaccard_matrix(texts)[numpy.triu_indices(150, 1)]
+    by_texts, by_similarities = (lsh.plan(0.5, 0.9, background=given) for given in (texts, exact))
+    assert by_texts.background == "20,000 random pairs of the texts"
+    assert str(by_texts).endswith("\ncomputed from 20,000 random pairs of the texts, Shingles(8, unit='char')")
+    costs = [plan.false_candidates for plan in (by_texts, by_similarities)]
+    assert costs[0] == pytest.approx(costs[1], rel=0.15)  # 20,000 pairs, estimates from 512 components
+
+
+def test_a_corpus_is_cut_as_it_is_told():
+    """Words with different endings: their sets of words differ, their sets of characters are similar."""
+    texts = [" ".join(f"{word}{i}" for word in ("alpha", "bravo", "charlie", "delta")) for i in range(60)]
+    words, characters = (lsh.plan(0.9, background=texts, shingles=Shingles(*cut)) for cut in ((1, "word"), (3, "char")))
+    assert (words.shingles, characters.shingles) == (Shingles(1, "word"), Shingles(3))
+    assert words.false_candidates < 1e-6 < characters.false_candidates
+    exact = lsh.jaccard_matrix(texts, shingles=Shingles(3))[numpy.triu_indices(60, 1)]
+    expected = lsh.plan(0.9, background=exact).false_candidates
+    assert characters.false_candidates == pytest.approx(expected, rel=0.5)  # the estimates vary
+    assert lsh.plan(0.9, background=texts) == lsh.plan(0.9, background=texts, shingles=Shingles(8))
+
+
+def test_a_corpus_in_every_form():
+    texts = make_corpus(40)
+    expected = lsh.plan(0.5, background=texts)
+    forms = [tuple(texts), [t.encode() for t in texts], numpy.array(texts), numpy.array(texts, object), iter(texts)]
+    for form in [*forms, numpy.array([t.encode() for t in texts])]:
+        assert lsh.plan(0.5, background=form) == expected
+    assert lsh.plan(0.5, background=[None, *texts, ""]) == expected
+
+
+def test_a_background_of_arrow():
+    """Texts of each type that `deduplicate` takes, and numbers, in arrays, chunks and tables of one column."""
+    pa = pytest.importorskip("pyarrow")
+    texts = make_corpus(20)
+    expected = lsh.plan(0.5, background=texts)
+    for kind in (pa.string(), pa.large_string(), pa.binary(), pa.string_view(), pa.binary_view()):
+        column = pa.array(texts, kind)
+        assert lsh.plan(0.5, background=column) == expected
+        assert lsh.plan(0.5, background=pa.chunked_array([column[:7], column[7:]])) == expected
+    column = pa.array([None, *texts])
+    assert lsh.plan(0.5, background=column.dictionary_encode()) == expected
+    table = pa.table({"text": column})
+    assert lsh.plan(0.5, background=table) == lsh.plan(0.5, background=table.to_reader()) == expected
+
+    numbers = pa.array([0.125, 0.5, 0.25])
+    for same in (numbers, pa.chunked_array([numbers[:1], numbers[1:]]), numbers.cast(pa.float32())):
+        assert lsh.plan(background=same) == lsh.plan(background=[0.125, 0.5, 0.25])
+    for kind in (pa.float64(), pa.float32()):
+        with pytest.raises(ValueError, match=r"^background must be similarities from 0 to 1, got nan among them"):
+            lsh.plan(background=pa.array([0.1, None], kind))
+    with pytest.raises(TypeError, match=r"^background must be similarities from 0 to 1 .*, got bool"):
+        lsh.plan(background=pa.array([True, None, False]))
+    for wrong in (pa.array([["a"], ["b"]]), pa.array([{"a": 1}])):
+        with pytest.raises(
+            TypeError, match=r"^background must be similarities from 0 to 1 or a collection of texts, got"
+        ):
+            lsh.plan(background=wrong)
+    for wrong in (pa.table({"a": texts, "b": texts}), pa.table({"a": [0.5]})):
+        with pytest.raises(
+            TypeError, match=r"^background must be one column .*, got a whole Table; pick a column, such"
+        ):
+            lsh.plan(background=wrong)
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_a_background_in_a_data_frame(package):
+    frames = pytest.importorskip(package)
+    texts = make_corpus(20)
+    expected = lsh.plan(0.5, background=texts)
+    assert lsh.plan(0.5, background=frames.Series([None, *texts])) == expected
+    assert lsh.plan(background=frames.Series([0.1, 0.5])) == lsh.plan(background=[0.1, 0.5])
+    with pytest.raises(ValueError, match=r"^background must be similarities from 0 to 1, got nan among them"):
+        lsh.plan(background=frames.Series([0.1, None]))
+    with pytest.raises(TypeError, match=r"^background must be similarities .*, got bool"):
+        lsh.plan(background=frames.Series([True, False]))
+    for columns in ({"a": [0.5]}, {"a": [0.5], "b": [0.5]}, {"a": texts, "b": texts}):
+        with pytest.raises(TypeError, match=r"^background must be one column .*, got a whole DataFrame; pick a column"):
+            lsh.plan(background=frames.DataFrame(columns))
+
+
+def test_missing_texts_come_before_texts():
+    """Missing texts count as empty, of whatever type; the others remain texts."""
+    texts = make_corpus(20)
+    expected = lsh.plan(0.5, background=texts)
+    for missing in (None, math.nan, ""):
+        assert lsh.plan(0.5, background=[missing, *texts]) == expected
+        assert lsh.plan(0.5, background=numpy.array([missing, *texts], object)) == expected
+        assert lsh.plan(0.5, background=iter([missing, *texts])) == expected
+
+
+def test_a_large_corpus_is_sampled_the_same_way_in_every_form():
+    texts = make_corpus(60) * 100
+    expected = lsh.plan(0.5, background=texts)
+    assert lsh.plan(0.5, background=iter(texts)) == expected
+    assert lsh.plan(0.5, background=numpy.array(texts)) == expected
+    assert expected != lsh.plan(0.5, background=texts[:60])
+
+
+# The value.
+
+EVERY_FIELD = {"background": ["a text", "a test", "more text"], "shingles": Shingles(2, "char"), "documents": 500}
+
+
+def test_what_a_plan_is_made_of():
+    plan = lsh.plan(0.7, 0.9, 200, **EVERY_FIELD)
+    assert (plan.threshold, plan.recall, plan.num_seeds) == (0.7, 0.9, 200)
+    assert (plan.shingles, plan.documents) == (Shingles(2), 500)
+    same = Plan(
+        plan.bands,
+        numpy.float64(0.7),
+        0.9,
+        numpy.int64(200),
+        loss=plan.loss,
+        background=plan.background,
+        false_candidates=plan.false_candidates,
+        shingles=Shingles(2),
+        documents=500,
+    )
+    assert same == plan
+    assert hash(same) == hash(plan)
+    assert {type(same.threshold), type(same.num_seeds)} == {float, int}
+
+
+def test_every_value_of_a_plan_counts():
+    """Plans that differ in any field are not equal; bands never equal a plan."""
+    plan = lsh.plan(0.7, 0.9, 200, **EVERY_FIELD)
+    values = plan.to_dict()
+    others = {
+        "bands": Bands(40, 5).to_dict(),
+        "threshold": 0.8,
+        "recall": 0.8,
+        "num_seeds": 201,
+        "loss": 0.001,
+        "background": "others",
+        "false_candidates": 0.1,
+        "shingles": None,
+        "documents": 501,
+    }
+    assert others.keys() == values.keys()
+    for name, other in others.items():
+        assert Plan.from_dict(values | {name: other}) != plan
+    assert plan != plan.bands
+
+
+def test_a_plan_is_immutable():
+    plan = lsh.plan()
+    with pytest.raises(AttributeError, match="threshold"):
+        plan.threshold = 0.5
+    plan.to_dict()["bands"]["widths"].clear()
+    assert plan == lsh.plan(0.8)
+
+
+def test_repr():
+    assert repr(lsh.plan(1.0, 0.99, 7)) == "Plan(Bands(1, 7), 1.0, 0.99, 7, loss=0.0020000000000000018)"
+    assert repr(Plan(Bands(20, 5), 0.8, 0.99, 128)) == "Plan(Bands(20, 5), 0.8, 0.99, 128)"
+
+
+def test_printed_plan():
+    plan = lsh.plan(0.8, 0.99, 128, background=[0.1, 0.5], documents=1000)
+    lines = str(plan).splitlines()
+    assert "\n".join(lines[:5]) == str(plan.bands)
+    assert lines[5] == "planned for threshold 0.8, recall 0.99 and 128 seeds"
+    found, verified = 1 - (1 - 0.8**6) ** 6 * (1 - 0.8**7) ** 13, plan.recall_at(0.8)
+    shares = f"a pair at 0.8 shares a band with probability {found:.4f}"
+    assert lines[6] == f"{shares} and is found and verified with {verified:.4f}"
+    share = (plan.probability(0.1) + plan.probability(0.5)) / 2
+    assert lines[7] == f"1 pair in {float(f'{1 / share:.3g}'):g} {IN_VAIN}"
+    assert lines[8] == "computed from 2 given similarities"
+    assert lines[9] == f"with 1,000 documents, each has {999 * share:.0f} false candidates"
+    assert len(lines) == 10
+    assert str(lsh.plan(0.8, 0.99, 128)).splitlines() == lines[:7]
+    one = lsh.plan(0.8, 0.5, 1, background=[0.1], documents=1)
+    assert str(one).splitlines()[0] == "1 band of 1 component, 1 in all"
+    assert str(one).splitlines()[5] == "planned for threshold 0.8, recall 0.5 and 1 seed"
+    assert str(one).splitlines()[7].endswith(f" {IN_VAIN}")
+    assert str(one).splitlines()[8:] == [
+        "computed from 1 given similarity",
+        "with 1 document, each has 0 false candidates",
+    ]
+    unfiltered = made(0.8, 0.99, 128, filtered=False)
+    found = f"{unfiltered.probability(0.8):.4f}"
+    assert str(unfiltered).splitlines()[6:] == [f"a pair at 0.8 shares a band with probability {found}"]
+
+
+def test_what_is_less_than_1_is_not_printed_as_1():
+    lines = str(Plan(Bands(128, 1), 0.8, 0.9999999, 128)).splitlines()
+    assert lines[5] == "planned for threshold 0.8, recall 0.9999999 and 128 seeds"
+    assert lines[6] == "a pair at 0.8 shares a band with probability 1.0000"  # which it is as a float
+    lines = str(Plan(Bands(7, 1), 0.8, 0.5, 7)).splitlines()
+    assert lines[6] == "a pair at 0.8 shares a band with probability 0.99999"  # 1 - .2^7 is .9999872
+    with pytest.raises(ValueError, match=r"bands must reach a recall of 0\.9999999 at 0\.8, got 0\.9996 with 20x5"):
+        Plan(Bands(20, 5), 0.8, 0.9999999, 128)
+    assert "recall 0.99 " in str(Plan(Bands(20, 5), 0.8, 0.99, 128))
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"bands": "20x5"}, TypeError, "bands of a Plan must be a Bands, got str"),
+        ({"bands": Bands(20, 7)}, ValueError, "bands take 140 components, a fingerprint has 128"),
+        (
+            {"bands": Bands(5, 20)},
+            ValueError,
+            "bands must reach a recall of 0.99 at 0.8, got 0.0.* with 5x20; use lsh",
+        ),
+        ({"bands": Bands(20, 6), "loss": 0.01}, ValueError, "bands must reach a recall of 0.99 at 0.8, got 0.98"),
+        ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
+        ({"recall": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
+        ({"num_seeds": 0}, ValueError, "num_seeds must be 1 or more, got 0"),
+        ({"loss": 1}, ValueError, "loss must be 0 to 1, got 1"),
+        ({"loss": None}, TypeError, "loss must be a number .* got NoneType"),
+        ({"false_candidates": 0.5}, ValueError, "false_candidates requires background"),
+        ({"shingles": Shingles(5)}, ValueError, "shingles requires background"),
+        ({"documents": 5}, ValueError, "documents requires background"),
+        ({"background": 5}, TypeError, "background of a Plan must be a str, got int"),
+        ({"background": "pairs"}, TypeError, "false_candidates must be a number .* got NoneType"),
+        ({"background": "pairs", "false_candidates": 2}, ValueError, "false_candidates must be 0 to 1, got 2"),
+        ({"background": "pairs", "false_candidates": 0, "shingles": 5}, TypeError, "shingles must be a Shingles, got"),
+        ({"background": "pairs", "false_candidates": 0, "documents": 0}, ValueError, "documents must be 1 or more"),
+    ],
+)
+def test_bad_plans(changed, error, message):
+    good = {"bands": Bands(20, 5), "threshold": 0.8, "recall": 0.99, "num_seeds": 128}
+    with pytest.raises(error, match=f"^{message}"):
+        Plan(**(good | changed))
+
+
+def test_a_plan_from_a_bad_dict():
+    values = lsh.plan().to_dict()
+    with pytest.raises(TypeError, match="plan must be a dict that to_dict returned, got list"):
+        Plan.from_dict([])
+    with pytest.raises(ValueError, match="the keys that to_dict returns; missing: loss"):
+        Plan.from_dict({name: value for name, value in values.items() if name != "loss"})
+    with pytest.raises(ValueError, match="the keys that to_dict returns; unknown: cost"):
+        Plan.from_dict(values | {"cost": 1})
+
+
+# A plan as `bands`.
+
+
+def test_a_plan_in_place_of_a_recall():
+    """A plan gives the same result as its recall passed alone, with each kind of verification."""
+    texts = pairs_of_texts(80, 100, 300)
+    for threshold, recall, count in ((0.8, 0.99, 128), (0.8, 0.6, 100), (0.7, 0.9, 64)):
+        plan = lsh.plan(threshold, recall, count)
+        by_recall = lsh.deduplicate(texts, threshold, recall=recall, shingles=WORDS, num_seeds=count)
+        by_plan = lsh.deduplicate(texts, threshold, bands=plan, shingles=WORDS)
+        assert by_plan.removed.tolist() == by_recall.removed.tolist() != []
+        assert by_plan.near.tolist() == by_recall.near.tolist()
+        assert by_plan.summary()["compared"] == by_recall.summary()["compared"]
+        assert by_plan.parameters == by_recall.parameters
+        assert by_plan.parameters["plan"] == plan
+        assert by_plan.parameters["bands"] == plan.bands
+        pairs = list(lsh.find_pairs(texts, threshold=threshold, bands=plan, shingles=WORDS))
+        assert pairs == list(lsh.find_pairs(texts, threshold=threshold, recall=recall, shingles=WORDS, num_seeds=count))
+    assert lsh.deduplicate(texts, bands=lsh.plan().bands).parameters["plan"] is None
+
+
+def test_the_filter_of_a_plan_is_used(monkeypatch):
+    """The filter of a plan loses more than that of plain bands. A plan without a filter uses the latter."""
+    losses = []
+
+    def noted(num_seeds, threshold, loss):
+        losses.append(loss)
+        return least_equal(num_seeds, threshold, loss)
+
+    monkeypatch.setattr(lsh.sketch.sketch_filter, "least_equal", noted)
+    plan, unfiltered = lsh.plan(0.8, 0.9), made(0.8, 0.9, 128, filtered=False)
+    for bands in (plan, plan.bands, unfiltered, None):
+        lsh.deduplicate(["a", "b"], bands=bands)
+    assert losses == [loss_of(0.9), 0.001, 0.001, loss_of(0.99)]
+    losses.clear()
+    lsh.deduplicate(["a", "b"], bands=plan, verify=None)
+    lsh.deduplicate(["a", "b"], bands=plan, verify="sketch")
+    assert losses == []
+
+
+def test_a_plan_for_something_else():
+    plan, hasher = lsh.plan(0.7, 0.9, 64), MinHasher(128)
+    for function in (lsh.deduplicate, lambda *given, **named: lsh.find_pairs(given[0], threshold=given[1], **named)):
+        with pytest.raises(ValueError, match=r"bands are planned for threshold=0.7, got threshold=0.8; .*=plan.bands"):
+            function(["a"], 0.8, bands=plan)
+        with pytest.raises(
+            ValueError, match="bands are planned for num_seeds=64, got num_seeds=128; make a plan for it"
+        ):
+            function(["a"], 0.7, bands=plan, num_seeds=128)
+        with pytest.raises(ValueError, match="bands are planned for num_seeds=64, got num_seeds=128"):
+            function(["a"], 0.7, bands=plan, hasher=hasher)
+        with pytest.raises(ValueError, match="recall and bands cannot be combined"):
+            function(["a"], 0.7, bands=plan, recall=0.9)
+    assert lsh.deduplicate(["a"], 0.8, bands=plan.bands, hasher=hasher).keep.all()
+
+
+def test_plain_bands_are_advised_only_where_they_fit():
+    plan = lsh.plan(0.8, 0.99, 128)  # of 127 components
+    for count, remedy in (
+        (127, "make a plan for it, or pass bands=plan.bands to use the bands as they are"),
+        (100, "make a plan for it"),
+    ):
+        with pytest.raises(ValueError, match=f"^bands are planned for num_seeds=128, got num_seeds={count}; {remedy}$"):
+            lsh.deduplicate(["a"], bands=plan, num_seeds=count)
+    assert lsh.deduplicate(["a"], bands=plan.bands, num_seeds=127).keep.all()
+
+
+def test_a_plan_cuts_the_texts_as_its_background():
+    texts = ["red green blue white", "red green blue black", "one two three four"]
+    plan = lsh.plan(0.6, 0.9, background=texts, shingles=WORDS)
+    hasher = MinHasher(128, scheme="fss", shingles=WORDS)
+    expected = list(lsh.find_pairs(texts, 0.6, bands=plan.bands, shingles=WORDS))
+    assert expected == [(0, 1, 0.6)]
+    for options in ({}, {"shingles": WORDS}, {"hasher": hasher}):
+        result = lsh.deduplicate(texts, 0.6, bands=plan, **options)
+        assert result.parameters["hasher"].shingles == WORDS
+        assert result.removed["document"].tolist() == [1]
+        assert list(lsh.find_pairs(texts, 0.6, bands=plan, **options)) == expected
+    for other in ({"shingles": Shingles(8)}, {"hasher": MinHasher(128)}):
+        shingles = other.get("shingles") or other["hasher"].shingles
+        message = f"bands are planned for shingles={WORDS!r}, got shingles={shingles!r}; make a plan for it, or pass "
+        for function in (lsh.deduplicate, lsh.find_pairs):
+            with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+                function(texts, 0.6, bands=plan, **other)
+            function(texts, 0.6, bands=plan.bands, **other)
+    by_similarities = lsh.plan(0.6, 0.9, background=[0.1])
+    assert lsh.deduplicate(texts, 0.6, bands=by_similarities).parameters["hasher"].shingles == Shingles(8)
+
+
+def test_a_plan_for_a_cache():
+    plan = lsh.plan(0.8, 0.99, 100)
+    assert lsh.Cache(MinHasher(100), bands=plan).bands == plan.bands
+    assert lsh.lsh.Cache(plan, MinHasher(100)).bands == plan.bands
+    for count, remedy in ((50, "make a plan for it$"), (128, "or pass bands=plan.bands to use the bands as they are")):
+        with pytest.raises(ValueError, match=f"bands are planned for num_seeds=100, got num_seeds={count}; .*{remedy}"):
+            lsh.Cache(MinHasher(count), bands=plan)
+    assert lsh.Cache(MinHasher(128), bands=plan.bands).bands == plan.bands
+
+
+def test_a_cache_refuses_a_plan_for_other_shingles():
+    plan = lsh.plan(0.6, 0.9, background=["red green blue white", "red green blue black"], shingles=WORDS)
+    assert lsh.Cache(MinHasher(128, shingles=WORDS), bands=plan).bands == plan.bands
+    hasher = MinHasher(128, char_ngram=5)
+    message = (
+        f"bands are planned for shingles={WORDS!r}, got shingles={hasher.shingles!r}; make a plan for it, or pass "
+        "bands=plan.bands to use the bands as they are"
+    )
+    for make in (lambda bands: lsh.Cache(hasher, bands=bands), lambda bands: lsh.lsh.Cache(bands, hasher)):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            make(plan)
+        assert make(plan.bands).bands == plan.bands
+
+
+# The filter.
+
+
+@given(
+    num_seeds=st.integers(1, 60),
+    threshold=st.integers(1, 100).map(lambda percent: percent / 100),
+    loss=st.one_of(st.sampled_from([0.001, 0.002]), st.floats(1e-6, 0.5)),
+)
+def test_least_equal_against_twin(num_seeds, threshold, loss):
+    least = least_equal(num_seeds, threshold, loss)
+    lost = reference.fewer_equal(num_seeds, least, threshold)
+    assert lost <= loss * (1 + 1e-12)
+    assert reference.fewer_equal(num_seeds, least + 1, threshold) > loss * (1 - 1e-12)
+    for similarity in (0.0, threshold / 2, threshold, 1.0):
+        passed = 1 - reference.fewer_equal(num_seeds, least, similarity)
+        assert passing(num_seeds, least, similarity) == pytest.approx(float(passed), rel=1e-10, abs=1e-300)
+
+
+@pytest.mark.parametrize("num_seeds", [1000, 4096])
+@pytest.mark.parametrize("threshold", [0.01, 0.5, 0.8, 0.999])
+def test_least_equal_of_many(num_seeds, threshold):
+    """Compared with sums of Python's floats, which are exact enough: no small term is lost by rounding."""
+    p = threshold + (1 - threshold) / 256
+    for loss in (1e-9, 0.002, 0.2):
+        least = least_equal(num_seeds, threshold, loss)
+        assert 1 - binomial_tail(least, num_seeds, p) <= loss * (1 + 1e-6)
+        assert binomial_tail(num_seeds - least, num_seeds, 1 - p) > loss  # P(at most `least`)
+
+
+@pytest.mark.parametrize("num_seeds", [1, 2, 128, 4096])
+def test_identical_texts_pass(num_seeds):
+    """At a threshold of 1 all components must agree; at any threshold equal texts pass."""
+    for loss in (0.0, 1e-9, 0.002, 0.999):
+        assert least_equal(num_seeds, 1.0, loss) == num_seeds
+        assert least_equal(num_seeds, 0.8, loss) <= num_seeds
+    assert passing(num_seeds, num_seeds, 1.0) == 1.0
+
+
+def test_nothing_to_lose():
+    assert least_equal(128, 0.8, 0.0) == 0
+    assert passing(128, 0, 0.3) == pytest.approx(1.0, abs=1e-12)
+
+
+@given(threshold=some_thresholds.map(lambda t: max(t, 0.05)), recall=some_recalls, s=st.floats(0, 1))
+def test_recall_is_that_of_bands_and_filter(threshold, recall, s):
+    plan = lsh.plan(threshold, recall, 700)
+    least = least_equal(700, threshold, loss_of(recall))
+    passed = passing(700, least, s)
+    assert plan.recall_at(s) == pytest.approx(plan.bands.probability(s) * passed, rel=1e-12, abs=1e-300)
+    assert isinstance(plan.recall_at(s), float)
+    several = plan.recall_at([[s, threshold]])
+    assert several.shape == (1, 2)
+    assert several.ravel().tolist() == pytest.approx([plan.recall_at(s), plan.recall_at(threshold)], rel=1e-9)
+    assert passing(700, least, threshold) >= 1 - (1 - recall) / 5 - 1e-12
+
+
+# The promised recall is reached.
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("scheme", ["murmur3", "fss"])
+@pytest.mark.parametrize("recall", [0.9, 0.99])
+@pytest.mark.parametrize("shared", [50, 80, 90])
+def test_recall_of_pairs_at_the_threshold(shared, recall, scheme):
+    """Measured on 1,000 independent pairs of sets of words just at the threshold."""
+    count, threshold = 1000, shared / 100
+    texts = pairs_of_texts(shared, 100, count)
+    hasher = make_hasher(128, 8) if scheme == "murmur3" else MinHasher(128, scheme="fss", shingles=WORDS)
+    pairs = list(lsh.find_pairs(texts, threshold=threshold, recall=recall, hasher=hasher))
+    assert {(i, j, similarity) for i, j, similarity in pairs} <= {(2 * i, 2 * i + 1, threshold) for i in range(count)}
+    missed = count - len(pairs)
+    assert binomial_tail(missed, count, 1 - recall) > ALPHA  # this many misses or more
+    if scheme == "murmur3":  # and the bands find no more pairs than planned
+        found = lsh.plan(threshold, recall, 128).probability(threshold)
+        assert binomial_tail(len(pairs), count, found) > ALPHA
+
+
+def test_recall_is_what_is_planned_with(monkeypatch):
+    """Different bands miss different pairs. The filter of a plan loses more than the filter of given bands."""
+    texts = pairs_of_texts(80, 100, 1000)
+
+    def kept(**options) -> list[bool]:
+        pairs = list(lsh.find_pairs(texts, threshold=0.8, shingles=WORDS, **options))
+        result = lsh.deduplicate(texts, 0.8, shingles=WORDS, **options)
+        assert result.removed["document"].tolist() == [j for _, j, _ in pairs]
+        return result.keep.tolist()
+
+    default = kept()
+    assert default == kept(recall=0.99)
+    assert default != kept(bands=Bands(20, 6))
+    for recall, count in ((0.99, 128), (0.9, 100)):
+        planned = kept(recall=recall, num_seeds=count)
+        plan = lsh.plan(0.8, recall, count)
+        assert kept(bands=plan) == kept(bands=plan, num_seeds=count) == planned
+        given = kept(bands=plan.bands, num_seeds=count)
+        with monkeypatch.context() as patch:
+            patch.setattr(lsh.sketch.sketch_filter, "LOSS", lsh.sketch.sketch_filter.loss_of(recall))
+            assert kept(bands=plan.bands, num_seeds=count) == planned
+        assert sum(given) <= sum(planned)
+    assert planned != default
+
+
+def test_a_recall_that_is_not_kept_is_seen():
+    """Bands that find half of the pairs fail the test for a recall of 0.9."""
+    texts = pairs_of_texts(80, 100, 1000)
+    hasher = make_hasher(128, 8)
+    pairs = list(lsh.find_pairs(texts, threshold=0.8, recall=0.5, hasher=hasher))
+    assert binomial_tail(1000 - len(pairs), 1000, 1 - 0.9) < ALPHA
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("recall", [0.9, 0.99])
+def test_recall_on_reuters(data_folder, recall):
+    """All pairs at .8 or more, over 20 random states. Stories that are in no such pair are left out."""
+    with gzip.open(data_folder / "reuters_pairs.tsv.gz", "rt") as file:
+        rows = [line.split() for line in file]
+    near = [(first, second) for first, second, similarity in rows if float(similarity) >= 0.8001]
+    wanted = {story for pair in near for story in pair}
+    with gzip.open(data_folder / "reuters21578.tsv.gz", "rt", encoding="utf-8", newline="\n") as file:
+        stories = dict(line.rstrip("\n").split("\t") for line in file)
+    ids = sorted(wanted)
+    texts = [stories[story] for story in ids]
+    expected = {frozenset(pair) for pair in near}
+    assert len(expected) > 700
+    found = 0
+    for random_state in range(20):
+        pairs = lsh.find_pairs(
+            texts, threshold=0.8, recall=recall, shingles=Shingles(5, "byte"), random_state=random_state
+        )
+        found += len({frozenset((ids[i], ids[j])) for i, j, _ in pairs} & expected)
+    assert found >= recall * 20 * len(expected)

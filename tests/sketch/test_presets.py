@@ -1,0 +1,312 @@
+"""The presets: each figure against the published recipe, results against brute force, and documented differences.
+
+The figures below were copied by hand from the sources that the comments name. What `deduplicate` keeps with a preset is
+compared with components found by brute force, from bands compared as tuples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import json
+import math
+import pickle
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lsh
+from lsh import Bands, MinHasher, Shingles, presets
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SAMPLE = REPOSITORY / "examples" / "sample.tsv"
+ALPHA = 1e-4  # probability that ideal hash functions would fail the statistical test
+ALL = [presets.fineweb, presets.bigcode, presets.nemo]
+
+# name: units of a shingle, unit, components, bands, rows, (1/b)^(1/r), found at .7, .8 and .9, threshold, bytes
+TABLE = {
+    # FineWeb: datatrove, examples/fineweb.py: n_grams=5, num_buckets=14, hashes_per_bucket=8, 64-bit hashes. The paper
+    # (arXiv 2406.17557, section 3.4) aims at documents that are 75 % similar, and has .56 and .92 for .7 and .8.
+    "fineweb": (5, "word", 112, 14, 8, 0.72, (0.56, 0.92, 0.9996), 0.75, 8),
+    # The Stack: bigcode-dataset, near_deduplication/minhash_deduplication.py: ngram_size=5, num_perm=256,
+    # threshold=0.7, 32 bits of SHA-1; 25 bands of 10 in bigcode-analysis, pull request 30, and in the blog on it.
+    "bigcode": (5, "word", 256, 25, 10, 0.725, (0.51, 0.94, 1.0), 0.7, 4),
+    # NeMo Curator: stages/deduplication/fuzzy: char_ngrams=24 (5 until pull request 498), num_bands=20,
+    # minhashes_per_band=13, use_64_bit_hash=False; the check for false positives, at .8, is off.
+    "nemo": (24, "char", 260, 20, 13, 0.79, (0.18, 0.68, 0.997), 0.8, 4),
+}
+
+
+def rounded(value: float, like: float) -> float:
+    """A value printed with as many digits as a figure of the table."""
+    return round(value, len(str(like).partition(".")[2]))
+
+
+@pytest.mark.parametrize("preset", ALL, ids=presets.NAMES)
+def test_the_figures_are_the_published_ones(preset):
+    n, unit, seeds, bands, rows, steep, found, threshold, hashbytes = TABLE[preset.name]
+    assert (preset.shingles.n, preset.shingles.unit) == (n, unit)
+    assert (preset.hasher.num_seeds, preset.hasher.hashbytes, preset.hasher.scheme) == (seeds, hashbytes, "murmur3")
+    assert preset.bands == Bands(bands, rows)
+    assert preset.threshold == threshold
+    assert rounded((1 / bands) ** (1 / rows), steep) == steep
+    for similarity, share in zip((0.7, 0.8, 0.9), found):
+        assert rounded(1 - (1 - similarity**rows) ** bands, share) == share
+        assert preset.bands.probability(similarity) == pytest.approx(1 - (1 - similarity**rows) ** bands)
+    # none of the three verifies, and each connects all documents of a bucket
+    assert (preset.verify, preset.clusters) == (None, "components")
+
+
+def test_the_normalisation_is_the_published_one():
+    """FineWeb lower-cases and drops punctuation by default (datatrove, utils/text.py). The others do not normalise."""
+    assert presets.fineweb.shingles == Shingles(5, "word", lowercase=True, strip_punctuation=True, normalize="NFC")
+    assert presets.bigcode.shingles == Shingles(presets.bigcode.shingles.n, presets.bigcode.shingles.unit)
+    assert presets.nemo.shingles == Shingles(presets.nemo.shingles.n, presets.nemo.shingles.unit)
+
+
+def test_the_bands_of_bigcode_follow_from_its_threshold():
+    """Of all bands of 256 components, 25 of 10 have the least sum of two areas.
+
+    The areas are the pairs that the curve finds below .7 and those that it misses above.
+    """
+    similarity = (np.arange(4000) + 0.5) / 4000
+    below = similarity < presets.bigcode.threshold
+    areas = {}
+    for bands in range(1, 257):
+        for rows in range(1, 256 // bands + 1):
+            curve = 1 - (1 - similarity**rows) ** bands
+            areas[bands, rows] = curve[below].sum() + (1 - curve[~below]).sum()
+    assert min(areas, key=areas.__getitem__) == (25, 10)
+
+
+# Duplicates that the presets find.
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    lines = SAMPLE.read_bytes().decode("utf-8").split("\n")[:-1]
+    texts = [line.split("\t")[1] for line in lines]
+    assert len(texts) == 200
+    return [*texts, "", " ", "two words", "two words", "two  words"]
+
+
+def components(preset: presets.Preset, texts: list[str]) -> list[int]:
+    """The first document of each text's component, by comparing the bands of every two texts."""
+    rows = preset.hasher.fingerprints(texts)
+    width = preset.bands.band_width
+    cut = [[tuple(row[i * width : i * width + width]) for i in range(preset.bands.num_bands)] for row in rows.tolist()]
+    first = list(range(len(texts)))
+    for i in range(len(texts)):
+        for j in range(i):
+            if first[i] != first[j] and any(a == b for a, b in zip(cut[i], cut[j])):
+                if preset.hasher.is_empty(rows[i]) or preset.hasher.is_empty(rows[j]):
+                    continue
+                old, new = max(first[i], first[j]), min(first[i], first[j])
+                first = [new if one == old else one for one in first]
+    return first
+
+
+@pytest.mark.parametrize("name", presets.NAMES)
+def test_deduplicate_keeps_the_first_of_each_component(name, texts):
+    result = lsh.deduplicate(texts, **presets.preset(name).options())
+    expected = components(presets.preset(name), texts)
+    assert result.labels.tolist() == expected
+    assert result.keep.tolist() == [first == i for i, first in enumerate(expected)]
+    assert 20 < len(result.removed) < 150  # the sample has 72 near duplicates at .8 by 8 characters
+    assert result.keep[200]
+    assert result.keep[202]
+    assert not result.keep[203]  # a copy of a short text
+
+
+@pytest.mark.parametrize("name", presets.NAMES)
+def test_the_recall_is_that_of_the_curve(name):
+    """400 pairs of similarity .7, where the curves are steep; a binomial test, two-sided, at ALPHA.
+
+    A pair is a text and a part of it. No shingle occurs twice, in a text or in texts of other pairs, so the similarity
+    is exact and no other pairs are found.
+    """
+    preset, draw = presets.preset(name), random.Random(5)
+    n, unit = preset.shingles.n, preset.shingles.unit
+    size, shared, trials = 30, 21, 400
+
+    def text(pair: int, start: int, stop: int) -> str:
+        units = range(64 * pair + start, 64 * pair + stop + n - 1)
+        return " ".join(f"w{i}" for i in units) if unit == "word" else "".join(chr(0x4E00 + i) for i in units)
+
+    texts = []
+    for pair in range(trials):
+        start = draw.randint(0, size - shared)
+        texts += [text(pair, 0, size), text(pair, start, start + shared)]
+    assert lsh.jaccard(texts[0], texts[1], shingles=preset.shingles) == shared / size == 0.7
+    options = presets.preset(name).options()
+    del options["clusters"]
+    found = [(i, j) for i, j, _ in lsh.find_pairs(texts, **options)]
+    assert all(i % 2 == 0 and j == i + 1 for i, j in found)
+    p = 1 - (1 - 0.7**preset.bands.band_width) ** preset.bands.num_bands
+    chances = [math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(trials + 1)]
+    assert 2 * min(math.fsum(chances[: len(found) + 1]), math.fsum(chances[len(found) :])) >= ALPHA
+
+
+# Documented differences from the original tools: the statements about this library are true.
+
+
+def same(preset: presets.Preset, a: str, b: str) -> bool:
+    return preset.shingles.of(a) == preset.shingles.of(b) != set()
+
+
+def test_what_fineweb_says_of_words():
+    fineweb = presets.fineweb
+    words = "the house in the old town"
+    assert same(fineweb, words, "The  house, in the\nOLD (town)!")
+    assert same(fineweb, f"{words} don't", f"{words} dont")
+    assert not same(fineweb, f"{words} 1890", f"{words} 1891")  # digits are kept
+    assert not same(fineweb, f"{words} café", f"{words} cafe")  # accents are kept
+    assert same(fineweb, f"{words} café", f"{words} cafe\u0301")  # composed or decomposed
+    assert same(fineweb, f"{words} a+b", f"{words} a b")  # a symbol separates words
+    assert fineweb.shingles.of("four words, no more") == {"four words no more"}
+    assert fineweb.shingles.of("?!") == set()
+
+
+def test_what_bigcode_says_of_words():
+    bigcode = presets.bigcode
+    assert same(bigcode, "def f(a, b):\n    return a + b", "def f(a,b): return a*b")  # operators are ignored
+    assert not same(bigcode, "def f(a, b): return a", "def F(a, b): return a")
+    assert same(bigcode, "größe = länge * breite * höhe * 2", "größe länge breite höhe 2")  # letters beyond ASCII
+    assert bigcode.shingles.of("größe = länge") == {"größe länge"}
+    assert bigcode.shingles.of("a = b") == {"a b"}
+    assert bigcode.shingles.of("+ - ()") == set()
+
+
+def test_what_nemo_says_of_characters():
+    nemo = presets.nemo
+    text = "a text of somewhat more than 24 characters"
+    assert len(nemo.shingles.of(text)) == len(text) - 23
+    assert not nemo.shingles.of(text) & nemo.shingles.of(text.upper())
+    assert not same(nemo, text, text.replace(" ", "  "))
+    assert nemo.shingles.of("a short text") == {"a short text"}
+    assert lsh.deduplicate(["", "", text, text], **nemo.options()).keep.tolist() == [True, True, True, False]
+
+
+def test_seeds_that_no_band_takes():
+    """256 components are computed and 250 compared, in the original tool and here."""
+    assert presets.bigcode.hasher.num_seeds - presets.bigcode.bands.num_components == 6
+    assert presets.fineweb.hasher.num_seeds == presets.fineweb.bands.num_components
+    assert presets.nemo.hasher.num_seeds == presets.nemo.bands.num_components
+
+
+# The values.
+
+
+OWN = presets.Preset("own", MinHasher(64, scheme="fss"), Bands(widths=(7, 8)), 0.5, "exact", "representative")
+CHANGES = {
+    "name": "other",
+    "hasher": MinHasher(300),
+    "bands": Bands(2, 3),
+    "threshold": 0.65,
+    "verify": "sketch",
+    "clusters": "representative",
+    "source": "elsewhere",
+    "differs": ("in one point",),
+}
+
+
+@pytest.mark.parametrize("preset", [*ALL, OWN], ids=lambda preset: preset.name)
+def test_presets_are_values(preset):
+    """Each way to copy a preset gives an equal one, with the same repr and behaviour."""
+    written = eval(repr(preset), {**vars(presets), **vars(lsh)})
+    stored = presets.Preset.from_dict(json.loads(json.dumps(preset.to_dict())))
+    for other in (written, stored, pickle.loads(pickle.dumps(preset)), dataclasses.replace(preset)):
+        assert other == preset
+        assert hash(other) == hash(preset)
+        assert str(other) == str(preset) == other.__doc__
+        assert other.options() == preset.options()
+        assert other.to_dict() == preset.to_dict()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        preset.threshold = 0.5
+
+
+@pytest.mark.parametrize("name", [one.name for one in dataclasses.fields(presets.Preset)])
+def test_every_attribute_is_part_of_the_value(name):
+    preset = presets.bigcode
+    changed = dataclasses.replace(preset, **{name: CHANGES[name]})
+    assert getattr(changed, name) == CHANGES[name]
+    assert changed != preset
+    assert repr(changed) != repr(preset)
+    assert changed.to_dict() != preset.to_dict()
+    assert presets.Preset.from_dict(changed.to_dict()) == changed
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"name": None}, TypeError, "name must be a str, got NoneType"),
+        ({"hasher": 256}, TypeError, r"hasher must be a MinHasher, got int; use lsh.MinHasher\(seeds\)"),
+        ({"bands": (25, 10)}, TypeError, "bands must be a Bands.*, got tuple"),
+        ({"bands": Bands(26, 10)}, ValueError, "bands take 260 components, a fingerprint has 256"),
+        ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
+        ({"verify": "none"}, ValueError, "verify must be one of 'exact', 'sketch', None, got 'none'"),
+        ({"clusters": None}, ValueError, "clusters must be one of 'representative', 'components', got None"),
+        ({"source": 3}, TypeError, "source must be a str, got int"),
+        ({"differs": "in one point"}, TypeError, "differs must be a tuple of str, got 'in one point'"),
+    ],
+)
+def test_bad_attributes_are_refused(changes, error, message):
+    with pytest.raises(error, match=message):
+        dataclasses.replace(presets.bigcode, **changes)
+
+
+@pytest.mark.parametrize("values", [{}, {**presets.nemo.to_dict(), "seed": 1}])
+def test_a_dict_of_other_keys_is_refused(values):
+    with pytest.raises(ValueError, match="a preset must have the keys that to_dict returns"):
+        presets.Preset.from_dict(values)
+
+
+def test_a_preset_of_ones_own_prints_what_it_knows():
+    assert str(OWN).splitlines()[1:] == [
+        "64 components of 32 bits, scheme fss",
+        "aims at similarity 0.5, verified by 'exact', clusters='representative'",
+    ]
+
+
+def test_options_are_new_at_each_call():
+    options = presets.nemo.options()
+    assert set(options) == {"threshold", "hasher", "bands", "verify", "clusters"}
+    options["threshold"] = 0.1
+    assert presets.nemo.options()["threshold"] == 0.8
+
+
+@pytest.mark.parametrize("preset", ALL, ids=presets.NAMES)
+def test_the_docstring_says_what_differs(preset):
+    assert preset.differs
+    assert preset.source
+    for said in (*preset.differs, preset.source):
+        assert said in preset.__doc__
+    assert preset.__doc__ == str(preset)
+
+
+@pytest.mark.parametrize("name", ["FineWeb", "", "c4", None, 3, ["nemo"]])
+def test_unknown_names_are_refused(name):
+    with pytest.raises(ValueError, match="preset must be one of 'fineweb', 'bigcode', 'nemo', got"):
+        presets.preset(name)
+
+
+def test_the_names():
+    assert presets.NAMES == ("fineweb", "bigcode", "nemo")
+    assert [presets.preset(name) for name in presets.NAMES] == ALL
+
+
+def test_the_document_of_the_presets(monkeypatch):
+    monkeypatch.chdir(REPOSITORY / "examples")
+    page = REPOSITORY / "docs" / "presets.md"
+    result = doctest.testfile(
+        str(page), module_relative=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE, encoding="utf-8"
+    )
+    assert result.attempted >= 3
+    assert result.failed == 0
+    words = " ".join(page.read_text(encoding="utf-8").split())
+    for preset in ALL:
+        assert f"`{preset.name}`" in words
+        for said in preset.differs:
+            assert said in words

@@ -1,0 +1,510 @@
+"""deduplicate and find_pairs with an index and within one: equal to the same run with the texts as a list."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import indexing
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lsh
+import lsh.engine.corpus
+import lsh.engine.layout
+import lsh.engine.stored
+import lsh.store.snapshot
+from lsh.store.index import Index, IndexDamagedError
+
+WORDS = [f"{a}{b}{c}" for a in "bdfk" for b in "aeiou" for c in "lmrt"]
+HASHER = lsh.MinHasher(64, scheme="fss", shingles=lsh.Shingles(3))
+PLAN = lsh.plan(0.7, 0.95, 64)
+Texts = list[str]
+
+
+def corpus(seed: int, count: int, originals: int = 40) -> Texts:
+    """Copies and near copies of a few originals, with some texts that have no shingles."""
+    rng = random.Random(seed)
+    bases = [random.Random(i).choices(WORDS, k=14) for i in range(originals)]
+
+    def text() -> str:
+        if rng.random() < 0.02:
+            return rng.choice(["", "a"])
+        words = list(rng.choice(bases))
+        for _ in range(rng.choice([0, 0, 1, 1, 2, 3])):
+            words[rng.randrange(len(words))] = rng.choice(WORDS)
+        return " ".join(words)
+
+    return [text() for _ in range(count)]
+
+
+def filled(folder: Path, texts: Texts, **settings: Any) -> Index:
+    """An index of three segments and a log, with ids of each kind, and removed documents in each part."""
+    index = Index.create(folder, HASHER, bands=PLAN, **{"texts": "stored", **settings})
+    ids = [i if i % 3 else f"id {i}" if i % 2 else b"%d" % i for i in range(len(texts))]
+    quarter = len(texts) // 4
+    for part in range(4):
+        some = slice(part * quarter, (part + 1) * quarter if part < 3 else None)
+        days = [i * 7919 % 5 for i in range(len(texts))[some]]  # so that the documents of segments arrive by turns
+        index.add_docs(texts[some], ids[some], times=[day * 86400 for day in days])
+        if part < 3:
+            with pytest.MonkeyPatch.context() as patch:
+                indexing.small_limits(patch)
+                index.commit()
+    for doc_id in ids[3::7]:
+        index.remove(doc_id)
+    index.commit()
+    return index
+
+
+def texts_of(index: Index) -> dict[Any, str]:
+    return {doc_id: index.text_of(doc_id).decode() for doc_id in index}
+
+
+SEAL = (
+    "A seal slept on the slipway, so the ferry to the outer islands left two hours late. Passengers were served soup."
+)
+
+
+@pytest.mark.parametrize("move", [None, Index.commit, Index.compact])
+def test_the_order_is_that_of_arrival(tmp_path, move):
+    """Also where a later document has an earlier time, so that it is in another segment."""
+    with Index.create(tmp_path / "index", texts="stored") as index:
+        for i, day in enumerate([5, 0, 9, 5]):
+            index.add(SEAL + " " * i, i, time=day * 86400)
+            if move is Index.commit:
+                index.compact()
+        if move is not None:
+            move(index)
+        assert list(index) == [0, 1, 2, 3]
+        assert [(one.id, one.kept) for one in index.deduplicate()] == [(1, 0), (2, 0), (3, 0)]
+        assert [pair[:2] for pair in index.find_pairs()] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+        index.add_docs([SEAL, SEAL], [4, 0], times=[0, 86400])  # the second one in place of the first document
+        if move is not None:
+            move(index)
+        assert list(index) == [1, 2, 3, 4, 0]
+        assert [match.id for match in index.query(SEAL, min_similarity=1.0)] == [4, 0]
+        assert [match.id for match in index.query(SEAL, min_similarity=1.0, top=1)] == [4]
+        result = lsh.deduplicate([SEAL], against=index)
+        assert result.old_ids is not None
+        assert [result.old_ids[i] for i in result.removed["kept"].tolist()] == [4]
+        with Index.create(tmp_path / "other", texts="stored") as other:
+            other.add_docs(["five", "six", "seven"], [5, 6, 7], times=[99 * 86400, 0, 99 * 86400])
+            other.compact()
+            index.merge(other)
+        index.add("eight", 8)
+        index.expire(before=1.0)
+        assert list(index) == [2, 3, 0, 5, 7, 8]
+        if move is not None:
+            move(index)
+        assert list(index) == [2, 3, 0, 5, 7, 8]
+    with Index.open(tmp_path / "index") as index:
+        assert list(index) == [2, 3, 0, 5, 7, 8]
+
+
+def rows(result: lsh.Deduplication, ids: list[Any]) -> list[list[tuple[Any, ...]]]:
+    """The two tables, with the ids of the old documents."""
+    tables = []
+    for table, name in ((result.removed, "kept"), (result.near, "j")):
+        assert table.dtype.names is not None
+        columns = {column: table[column].tolist() for column in table.dtype.names}
+        named = ids if result.old_ids is None else result.old_ids
+        columns[name] = [named[i] if side == "old" else i for i, side in zip(columns[name], columns["side"])]
+        tables.append(list(zip(*columns.values())))
+    return tables
+
+
+def counts(result: lsh.Deduplication) -> dict[str, Any]:
+    return {name: count for name, count in result.summary().items() if name != "seconds"}
+
+
+def check_against(new: Texts, index: Index, old: dict[Any, str], **named: Any) -> lsh.Deduplication:
+    """Compare both functions with an index and with the list of its texts; return the result of `deduplicate`."""
+    ids, listed, same = list(old), list(old.values()), {"hasher": HASHER, "bands": PLAN.bands, "threshold": 0.7}
+    result = lsh.deduplicate(new, against=index, **named)
+    expected = lsh.deduplicate(new, against=listed, **{**same, **named})
+    assert rows(result, []) == rows(expected, ids)
+    assert counts(result) == counts(expected)
+    assert result.keep.tolist() == expected.keep.tolist()
+    assert result.labels.tolist() == expected.labels.tolist()
+    own = {name: value for name, value in named.items() if name not in ("keep", "clusters")}
+    pairs = [(i, ids[j], value) for i, j, value in lsh.find_pairs(new, others=listed, **{**same, **own})]
+    assert list(lsh.find_pairs(new, others=index, **own)) == pairs
+    assert result.old_ids is not None
+    assert [doc_id for doc_id in old if doc_id in set(result.old_ids)] == list(result.old_ids)
+    return result
+
+
+def check_inside(index: Index, old: dict[Any, str], **named: Any) -> int:
+    """Compare what is removed of an index with what is removed of the list of its texts; return how many are."""
+    ids = list(old)
+    same = {"hasher": HASHER, "bands": PLAN.bands, "threshold": 0.7}
+    removed = lsh.deduplicate(list(old.values()), **{**same, **named}).removed
+    expected = [(ids[row[0]], ids[row[1]], *row[2:]) for row in removed.tolist()]
+    assert list(map(tuple, index.deduplicate(**named))) == expected
+    return len(expected)
+
+
+WAYS: list[dict[str, Any]] = [
+    {},
+    {"threshold": 0.6},
+    {"threshold": 0.9},
+    {"num_threads": 3},
+    {"max_memory": "100KB"},
+    {"max_memory": "100KB", "num_threads": 2, "verify": "sketch"},
+    {"keep": "last"},
+    {"clusters": "components"},
+    {"verify": "sketch"},
+    {"verify": None},
+]
+
+
+@pytest.mark.parametrize("sketch", ["8bit", "full", "none"])
+@pytest.mark.parametrize(("num_old", "num_new"), [(300, 200), pytest.param(900, 500, marks=pytest.mark.slow)])
+def test_equals_the_list(tmp_path, sketch, num_old, num_new):
+    """8 bits give other estimates, so they are tested separately."""
+    index = filled(tmp_path / "index", corpus(1, num_old), sketch=sketch)
+    old, new = texts_of(index), corpus(2, num_new)
+    for named in WAYS:
+        if sketch != "8bit" or named.get("verify", "exact") == "exact":
+            assert len(check_against(new, index, old, **named).removed) > num_new / 5
+            assert check_inside(index, old, **named) > num_new / 5
+    if sketch == "8bit":
+        check_against(new, index, old, keep="longest")
+        check_against(new, index, old, keep=np.arange(num_new) % 17)
+    assert len(list(index)) == len(old)
+
+
+@strategies.examples(40)
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS[:6]), max_size=5), max_size=25),
+    st.lists(st.lists(st.sampled_from(WORDS[:6]), max_size=5), max_size=25),
+    st.sampled_from(["representative", "components"]),
+    st.booleans(),
+)
+def test_equals_the_list_for_drawn_texts(tmp_path_factory, old, new, clusters, verified):
+    folder = tmp_path_factory.mktemp("drawn") / "index"
+    index = filled(folder, [" ".join(words) for words in old], sketch="full")
+    verify = "exact" if verified else "sketch"
+    check_against([" ".join(words) for words in new], index, texts_of(index), clusters=clusters, verify=verify)
+    check_inside(index, texts_of(index), clusters=clusters, verify=verify)
+    index.close()
+
+
+@pytest.mark.parametrize("large", [1, pytest.param(10**6, marks=pytest.mark.slow)])
+def test_the_cap_counts_the_latest_documents(tmp_path, monkeypatch, large):
+    """More members of a bucket than are compared, copies among them; then also in buckets all texts of which are read.
+
+    All texts share the words of one base, so most bands have one large bucket.
+    """
+    rng = random.Random(5)
+    base = random.Random(0).choices(WORDS, k=40)
+
+    def near() -> str:
+        words = list(base)
+        words[rng.randrange(3)] = rng.choice(WORDS[:8])
+        return " ".join(words)
+
+    old, new = [near() for _ in range(2500)], [f"{near()} {-i}" for i in range(30)]
+    old += [f"{text} {i}" for i, text in enumerate(old)]
+    index = filled(tmp_path / "index", old)
+    monkeypatch.setattr(lsh.engine.layout, "MOST_FILTERED", large)
+    assert counts(check_against(new, index, texts_of(index)))["capped"] > 0
+
+
+def test_small_steps(tmp_path, monkeypatch):
+    """Members, texts and buckets in many pieces, and keys of a stream whose length is unknown."""
+    index = filled(tmp_path / "index", corpus(3, 300))
+    for module, name, value in (
+        (lsh.engine.stored, "STEP", 7),
+        (lsh.engine.stored, "TEXTS_STEP", 5),
+        (lsh.engine.stored, "SPARE", 1),
+        (lsh.store.snapshot, "PIECE", 2),
+    ):
+        monkeypatch.setattr(module, name, value)
+    old, new = texts_of(index), corpus(4, 200)
+    result = check_against(new, index, old)
+    again = lsh.deduplicate(lambda: iter(new), against=index)
+    assert rows(again, []) == rows(result, [])
+    check_inside(index, old)
+
+
+def test_a_collision_reads_everything_again(tmp_path, monkeypatch):
+    """Content keys of three values in the first reading: the second has another secret and the right result."""
+    index = filled(tmp_path / "index", corpus(3, 200))
+    old, new, real, readings = texts_of(index), corpus(4, 100), lsh.engine.corpus.content_keys, []
+
+    def colliding(batch: Any, secret: bytes, out: Any) -> None:
+        if secret not in readings:
+            readings.append(secret)
+        real(batch, secret, out)
+        if secret == readings[0]:
+            out %= 3
+
+    expected = lsh.deduplicate(new, against=index)
+    for module in (lsh.engine.corpus, lsh.engine.stored):
+        monkeypatch.setattr(module, "content_keys", colliding)
+    result = lsh.deduplicate(new, against=index)
+    assert len(readings) == 2
+    assert rows(result, []) == rows(expected, [])
+    assert counts(result) == counts(expected)
+    assert rows(result, []) == rows(
+        lsh.deduplicate(new, 0.7, against=list(old.values()), hasher=HASHER, bands=PLAN.bands), list(old)
+    )
+
+
+class Counted:
+    """A function id -> text that counts its calls."""
+
+    def __init__(self, texts: dict[Any, str]) -> None:
+        self.texts, self.asked = texts, list[Any]()
+
+    def __call__(self, doc_id: Any) -> str | None:
+        self.asked.append(doc_id)
+        return self.texts.get(doc_id)
+
+
+def test_texts_are_read_where_they_are_needed(tmp_path):
+    old = list(dict.fromkeys(corpus(1, 400)))
+    lookup = Counted(dict(enumerate(old)))
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts=lookup) as index:
+        index.add_docs(old, range(len(old)))
+    index = Index.open(tmp_path / "index", texts=lookup)
+    assert lookup.asked == []
+    other = ["xyz " * 3 + f"{i * i} qqq {i * 77}" for i in range(50)]
+    assert lsh.deduplicate(other, against=index).keep.sum()
+    assert lookup.asked == []
+    some = [text for text in old if text][:3]
+    assert not lsh.deduplicate(some, against=index).keep.any()
+    distinct = {text for doc_id, text in enumerate(old) if doc_id in set(lookup.asked)}
+    assert len(lookup.asked) == len(set(lookup.asked))
+    assert {*some} <= distinct
+    least = min(max(lsh.jaccard(text, one, shingles=HASHER.shingles) for one in some) for text in distinct)
+    assert least > 0.4  # the filter leaves out what is far below the threshold
+    lookup.asked.clear()
+    check_against(corpus(2, 200), index, dict(enumerate(old)))
+
+
+def test_unknown_texts(tmp_path):
+    old = [text for text in corpus(1, 100) if len(text) > 5]
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts=None, sketch="full") as index:
+        index.add_docs(old, range(len(old)))
+    index = Index.open(tmp_path / "index")
+    for run in (
+        lambda **named: lsh.deduplicate(old, against=index, **named),
+        lambda **named: list(lsh.find_pairs(old, others=index, **named)),
+        index.deduplicate,
+    ):
+        with pytest.raises(
+            ValueError, match=r"^verify='exact' compares texts, and the index stores none: open it with"
+        ):
+            run()
+        assert len(run(verify="sketch"))
+    result = lsh.deduplicate(old, against=index, verify="sketch")
+    assert not result.keep.any()
+    assert (result.removed["similarity"] == 1).all()
+    assert not result.removed["identical"].any()
+    known = Index.open(tmp_path / "index", texts={0: old[0]}.get)
+    with pytest.raises(ValueError, match=r"^the function texts of the index has no text for id \d+$"):
+        lsh.deduplicate(old, against=known)
+    result = lsh.deduplicate(old, against=known, verify="sketch")
+    assert not result.keep.any()
+    assert set(result.removed["document"][result.removed["identical"]]) == {
+        i for i, text in enumerate(old) if text == old[0]
+    }
+
+
+def test_estimates_from_eight_bits(tmp_path):
+    """They are corrected for equal bytes of different components: unbiased, and 0 at the least."""
+    old, new = corpus(1, 300, 20), corpus(2, 300, 20)
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts=None) as index:
+        index.add_docs(old, range(300))
+    low = HASHER.fingerprints(old).astype(np.uint8), HASHER.fingerprints(new).astype(np.uint8)
+    pairs = list(lsh.find_pairs(new, others=Index.open(tmp_path / "index"), verify="sketch"))
+    assert len(pairs) > 500
+    for i, j, similarity in pairs:
+        share = float((low[0][j] == low[1][i]).mean())
+        assert similarity == pytest.approx((share - 1 / 256) / (1 - 1 / 256))
+        assert similarity >= 0.7
+    every = {(i, j) for i, j, _ in lsh.find_pairs(new, others=Index.open(tmp_path / "index"), verify=None)}
+    assert {(i, j) for i, j, _ in pairs} == {
+        (i, j) for i, j in every if ((low[0][j] == low[1][i]).mean() - 1 / 256) / (1 - 1 / 256) >= 0.7
+    }
+    result = lsh.deduplicate(new, against=Index.open(tmp_path / "index"), verify="sketch")
+    assert result.removed["similarity"].min() >= 0.7 > result.near["similarity"].max() > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("hasher", lsh.MinHasher(64, scheme="fss")),
+        ("bands", lsh.Bands(4, 4)),
+        ("bands", lsh.plan(0.6, 0.95, 64)),
+        ("shingles", lsh.Shingles(4)),
+        ("num_seeds", 128),
+        ("recall", 0.5),
+    ],
+)
+def test_other_parameters_are_an_error(tmp_path, name, other):
+    index = filled(tmp_path / "index", corpus(1, 40))
+    same = {"hasher": HASHER, "bands": PLAN.bands, "shingles": lsh.Shingles(3), "num_seeds": 64, "recall": 0.95}
+    for function, second in ((lsh.deduplicate, "against"), (lsh.find_pairs, "others")):
+        function(["a text"], **{second: index, name: same[name]})
+        with pytest.raises(ValueError, match=rf"^{name} must be that of the index given as {second} \(") as caught:
+            function(["a text"], **{second: index, name: other})
+        assert repr(other) in str(caught.value)
+    lsh.deduplicate(["a text"], against=index, bands=PLAN)
+
+
+def test_errors(tmp_path):
+    index = filled(tmp_path / "index", corpus(1, 40))
+    with pytest.raises(ValueError, match=r"^random_state and against, an index, cannot be combined"):
+        lsh.deduplicate(["a text"], against=index, random_state=1)
+    for run in (lambda **named: lsh.deduplicate(["a text"], against=index, **named), index.deduplicate):
+        with pytest.raises(
+            ValueError, match=r"^threshold=0\.2 has a recall of 0\.\d+ with the bands .* for 0\.7; create"
+        ):
+            run(threshold=0.2)
+        with pytest.raises(ValueError, match=r"^threshold must be"):
+            run(threshold=0.0)
+    with pytest.raises(
+        TypeError, match=r"^texts must be a collection of texts, got an index; use its method deduplicate"
+    ):
+        lsh.deduplicate(index)
+    with pytest.raises(ValueError, match=r"^keep must be"):
+        index.deduplicate(keep="longest")
+    index.close()
+    with pytest.raises(ValueError, match=r"^the index is closed"):
+        lsh.deduplicate(["a text"], against=index)
+
+
+def test_the_result_names_the_recall_and_can_be_pickled(tmp_path):
+    index = filled(tmp_path / "index", corpus(1, 200))
+    result = lsh.deduplicate(corpus(2, 100), 0.8, against=index)
+    parameters = result.parameters
+    assert parameters["recall"] == index.recall_at(0.8, min_similarity=0.8) > index.recall_at(0.7)
+    assert parameters["plan"] == PLAN
+    copied = pickle.loads(pickle.dumps(result))
+    assert copied.old_ids == result.old_ids
+    assert copied.removed.tolist() == result.removed.tolist()
+    assert lsh.deduplicate(["a text"]).old_ids is None
+    assert "recall" not in lsh.deduplicate(["a text"]).parameters
+
+
+@pytest.mark.parametrize("verify", ["exact", "sketch", None])
+@pytest.mark.parametrize("settings", [{}, {"sketch": "full"}, {"sketch": "none"}], ids=str)
+def test_pairs_are_those_of_the_list(tmp_path, settings, verify):
+    with filled(tmp_path / "index", corpus(1, 200), **settings) as index:
+        ids = list(index)
+        texts = [index.text_of(doc_id) for doc_id in ids]
+        found = list(index.find_pairs(0.75, verify=verify))
+        if settings.get("sketch") or verify != "sketch":  # else estimates are of 8 bits
+            listed = lsh.find_pairs(texts, 0.75, hasher=HASHER, bands=PLAN.bands, verify=verify)
+            expected = {(ids[i], ids[j]): similarity for i, j, similarity in listed}
+            assert {pair[:2] for pair in found} == set(expected)
+            if settings.get("sketch") or verify == "exact":
+                assert found == [(*pair, expected[pair]) for pair in expected]
+        assert len(found) > 100
+        assert len({frozenset(map(repr, pair[:2])) for pair in found}) == len(found)
+        removed = {duplicate.id for duplicate in index.deduplicate(0.75, verify=verify)}
+        assert removed <= {doc_id for pair in found for doc_id in pair[:2]}
+
+
+def test_pairs_are_those_of_the_call(tmp_path):
+    one, other = "one text of an index", "something that differs"
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts="stored") as index:
+        index.add_docs([one, one, other], ["a", "b", "c"])
+        pairs = index.find_pairs(max_memory="10MB", num_threads=1)
+        index.remove("a")
+        index.add(other, "d")
+        assert list(pairs) == [("a", "b", 1.0)]
+        assert list(index.find_pairs()) == [("c", "d", 1.0)]
+
+
+def test_pairs_need_texts_or_another_verify(tmp_path):
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts=None) as index:
+        with pytest.raises(ValueError, match="verify='sketch' to compare estimates"):
+            index.find_pairs()
+        with pytest.raises(ValueError, match=r"threshold=0.1 has a recall of .* create an index with threshold=0.1"):
+            index.find_pairs(0.1, verify="sketch")
+        assert list(index.find_pairs(verify="sketch")) == []
+
+
+@pytest.mark.parametrize(
+    ("sketch", "texts"), [("8bit", "stored"), ("full", "stored"), ("none", "stored"), ("8bit", None)]
+)
+def test_the_recall_is_that_of_the_comparison(tmp_path, sketch, texts):
+    """At the threshold, about half of the estimates are below it, also where texts are stored."""
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, sketch=sketch, texts=texts) as index:
+        recalls = {
+            verify: lsh.deduplicate(["a text"], against=index, verify=verify).parameters["recall"]
+            for verify in (["exact"] if texts else []) + ["sketch", None]
+        }
+        probability = PLAN.probability(PLAN.threshold)
+        assert recalls[None] == probability
+        assert 0.45 * probability < recalls["sketch"] < 0.65 * probability
+        if texts:
+            assert 0.95 <= recalls["exact"] == index.recall_at(PLAN.threshold) <= probability
+        else:
+            assert recalls["sketch"] == index.recall_at(PLAN.threshold)
+
+
+def test_empty(tmp_path):
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts="stored") as index:
+        assert index.deduplicate() == []
+        result = lsh.deduplicate(["one text", "one text"], against=index)
+        assert (result.keep.tolist(), result.old_ids, counts(result)["old"]) == ([True, False], (), 0)
+        index.add("one text", "x")
+        assert list(lsh.find_pairs([], others=index)) == []
+        assert index.deduplicate() == []
+        assert list(lsh.find_pairs(["", "one text"], others=index)) == [(1, "x", 1.0)]
+        assert len(lsh.deduplicate([], against=index)) == 0
+
+
+def test_later_changes_of_the_index_have_no_effect(tmp_path):
+    """The pairs are those of the moment of the call, also where the index is changed before they are read."""
+    index = filled(tmp_path / "index", corpus(1, 200))
+    old, new = texts_of(index), corpus(2, 100)
+    expected = list(lsh.find_pairs(new, others=index))
+    found = lsh.find_pairs(new, others=index)
+    for doc_id in old:
+        index.remove(doc_id)
+    index.add_docs(new, range(10_000, 10_100))
+    index.compact()
+    assert list(found) == expected
+
+
+def damaged_by(change: Callable[[bytearray], None], path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    change(data)
+    path.write_bytes(data)
+
+
+def test_damage_is_an_error(tmp_path):
+    """A byte of every block of a segment in turn is flipped: an IndexDamagedError, or the block is not read."""
+    with filled(tmp_path / "index", corpus(1, 2000)) as index:
+        index.compact()
+    path = next((tmp_path / "index").glob("segment-*"))
+    whole, new = path.read_bytes(), corpus(2, 300)
+    with Index.open(tmp_path / "index") as index:
+        expected, inside = rows(lsh.deduplicate(new, against=index), []), index.deduplicate()
+    messages = list[str]()
+    for at in range(1000, len(whole), 1 << 16):
+        damaged_by(lambda data, at=at: data.__setitem__(at, data[at] ^ 1), path)
+        for run in (
+            lambda index: rows(lsh.deduplicate(new, against=index), []) == expected,
+            lambda index: index.deduplicate() == inside,
+        ):
+            try:
+                assert run(Index.open(tmp_path / "index"))
+            except IndexDamagedError as error:
+                messages.append(str(error))
+        path.write_bytes(whole)
+    assert len(messages) > len(whole) >> 16
+    assert all(path.name in message for message in messages)

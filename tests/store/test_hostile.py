@@ -1,0 +1,322 @@
+"""Files that someone has made, with right checksums: each use ends with an answer or with an error that names a file.
+
+What is changed at random is the content of a segment, of a log, of a file of removed documents, or the values of the
+manifest; then all checksums are made right again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import indexing
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from indexing import SETTINGS, text
+
+import lsh.store.log
+from lsh.store import file_format, manifest
+from lsh.store.file_format import BLOCK, FOOTER, LOG_HEADER, RECORD, SECTION
+from lsh.store.index import Index, IndexDamagedError
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """An index with two segments, removed documents, a log, times, texts and a note."""
+    folder = tmp_path_factory.mktemp("hostile") / "index"
+    with Index.create(folder, **SETTINGS, period=10.0) as index:
+        index.add_docs([text(i) for i in range(8)], range(8), times=[float(i) for i in range(8)])
+        index.compact()
+        index.add_docs([text(i) for i in range(8, 14)], [f"text {i}" for i in range(8, 14)])
+        index.remove(2)
+        index._commit({"screen": {"reject": 0.9}})
+        index.add(text(20), 20)
+        index.remove("text 9")
+        index.commit()
+    return folder
+
+
+def use(folder: Path) -> None:
+    """Use everything; an error other than an IndexDamagedError fails the test."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of another Unicode version
+        try:
+            index = Index.open(folder, "a")
+        except (IndexDamagedError, FileNotFoundError):
+            return
+        use_opened(folder, index)
+
+
+def use_opened(folder: Path, index: Index) -> None:
+    actions = [
+        lambda: list(index),
+        lambda: index.query_docs([text(i) for i in range(22)]),
+        lambda: [index.query(text(i), top=2) for i in range(22)],
+        lambda: [index.query(id=doc_id) for doc_id in list(index)[:5]],
+        lambda: [(index.time_of(doc_id), index.text_of(doc_id)) for doc_id in index],
+        index.info,
+        index.deduplicate,
+        index.verify,
+        lambda: index.expire(5.0),
+        lambda: index.add(text(5), "text 8"),
+        index.compact,
+        lambda: list(index),
+    ]
+    try:
+        for action in actions:
+            with contextlib.suppress(KeyError):  # two documents have the same id, or an id has another hash
+                try:
+                    action()
+                except IndexDamagedError as error:
+                    if str(folder) not in str(error):
+                        raise
+    finally:
+        index._release()
+
+
+def seal_segment(data: bytearray) -> int:
+    """Make the checksums of a segment right, and return that of its footer."""
+    end = len(data)
+    sums = int.from_bytes(data[end - 32 : end - 24], "little")
+    if sums <= end:
+        values = [file_format.checksum(data[at : min(at + BLOCK, sums)]) for at in range(0, sums, BLOCK)]
+        content = np.array(values, "<u8").tobytes()
+        if sums + len(content) <= end - 8:
+            data[sums : sums + len(content)] = content
+    checksum = file_format.checksum(bytes(data[min(sums, end - 8) : -8]))
+    data[-8:] = checksum.to_bytes(8, "little")
+    return checksum
+
+
+def seal_log(data: bytearray) -> None:
+    """Make the checksums of the records of a log right, as far as they can be followed."""
+    number = int.from_bytes(data[16:24], "little")
+    data[24:32] = file_format.checksum(bytes(data[:24])).to_bytes(8, "little")
+    at = LOG_HEADER.itemsize
+    while at + RECORD.itemsize <= len(data):
+        size = int.from_bytes(data[at : at + 8], "little")
+        end = at + RECORD.itemsize + size
+        if end > len(data):
+            return
+        payload = bytes(data[at + RECORD.itemsize : end])
+        checksum = lsh.store.log._record_checksum(number, at, bytes(data[at : at + 16]), payload)
+        data[at + 16 : at + 24] = checksum.to_bytes(8, "little")
+        at = end
+
+
+def seal_manifest(folder: Path, change: Any) -> None:
+    """Change the values of the manifest."""
+    path = folder / "manifest"
+    data = path.read_bytes()
+    values = json.loads(data[file_format.HEADER.itemsize : -8])
+    change(values)
+    body = json.dumps(values).encode()
+    head = file_format.structure(
+        file_format.HEADER, magic=file_format.MANIFEST_MAGIC, version=file_format.VERSION, size=len(body)
+    )
+    path.write_bytes(head + body + file_format.checksum(head + body).to_bytes(8, "little"))
+
+
+def mutate(data: bytearray, rng: random.Random, first: int) -> None:
+    """Change a few bytes or a number after `first`."""
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(first, len(data))
+        how = rng.randrange(4)
+        if how == 0:
+            data[at] ^= 1 << rng.randrange(8)
+        elif how == 1:
+            data[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
+        else:
+            at -= at % (size := 4 * how - 4 or 4)
+            value = rng.choice([0, 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1, len(data), rng.randrange(300)])
+            data[at : at + size] = value.to_bytes(8, "little")[:size]
+
+
+@pytest.mark.parametrize("part", ["footer", "sections"])
+@given(seed=st.integers(0, 2**32), which=st.integers(0, 1))
+@strategies.examples(120)
+def test_segments_with_right_checksums(made, part, seed, which):
+    rng = random.Random(seed)
+    with Copy(made) as folder:
+        name = sorted(path.name for path in folder.glob("segment-*"))[which]
+        data = bytearray((folder / name).read_bytes())
+        sums = int.from_bytes(data[-32:-24], "little")
+        if part == "footer":
+            begin = rng.choice([sums + 8, len(data) - FOOTER.itemsize])
+            mutate(data, rng, min(begin, len(data) - SECTION.itemsize))
+        else:
+            mutate(data, rng, rng.choice([64, rng.randrange(64, sums)]))
+        checksum = seal_segment(data)
+        (folder / name).write_bytes(data)
+
+        def change(values: Any) -> None:
+            values["segments"][which]["checksum"] = f"{checksum:016x}"
+
+        seal_manifest(folder, change)
+        use(folder)
+
+
+@given(seed=st.integers(0, 2**32))
+@strategies.examples(120)
+def test_logs_with_right_checksums(made, seed):
+    rng = random.Random(seed)
+    with Copy(made) as folder:
+        (path,) = folder.glob("log-*")
+        data = bytearray(path.read_bytes())
+        mutate(data, rng, 0 if rng.random() < 0.1 else 64)
+        seal_log(data)
+        path.write_bytes(data)
+        use(folder)
+
+
+VALUES = [
+    None,
+    True,
+    0,
+    1,
+    -1,
+    2**31,
+    2**63,
+    2**64,
+    1.5,
+    float("nan"),
+    "",
+    "a",
+    "../x",
+    "segment-000001",
+    [],
+    [1],
+    {},
+    "f" * 16,
+]
+
+
+def places(value: Any, at: tuple = ()) -> list[tuple]:
+    """The paths to all values of a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [(*at, key) for key, _ in items] + [place for key, one in items for place in places(one, (*at, key))]
+
+
+@given(seed=st.integers(0, 2**32))
+@strategies.examples(160)
+def test_manifests_with_right_checksums(made, seed):
+    rng = random.Random(seed)
+
+    def change(values: Any) -> None:
+        *path, last = rng.choice(places(values))
+        for key in path:
+            values = values[key]
+        if rng.random() < 0.2:
+            del values[last]
+        else:
+            values[last] = rng.choice(VALUES)
+
+    with Copy(made) as folder:
+        seal_manifest(folder, change)
+        use(folder)
+
+
+@given(seed=st.integers(0, 2**32))
+@strategies.examples(100)
+def test_removed_files_with_right_checksums(made, seed):
+    rng = random.Random(seed)
+    with Copy(made) as folder:
+        (path,) = folder.glob("removed-*")
+        data = bytearray(path.read_bytes())
+        mutate(data, rng, 0)
+        checksum = file_format.checksum(bytes(data[:-8]))
+        path.write_bytes(bytes(data[:-8]) + checksum.to_bytes(8, "little"))
+
+        def change(values: Any) -> None:
+            for one in values["segments"]:
+                if one["removed"]:
+                    one["removed"][2] = f"{checksum:016x}"
+
+        seal_manifest(folder, change)
+        use(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("test", "named"),
+    [
+        (test_segments_with_right_checksums, {"part": "footer", "which": 0}),
+        (test_segments_with_right_checksums, {"part": "sections", "which": 1}),
+        (test_logs_with_right_checksums, {}),
+        (test_manifests_with_right_checksums, {}),
+    ],
+)
+def test_many_files_with_right_checksums(made, test, named):
+    for seed in range(300):
+        test.hypothesis.inner_test(made, seed=seed, **named)
+
+
+@pytest.mark.parametrize(
+    ("version", "remedy"), [(file_format.VERSION + 1, "use a newer release"), (1, "create the index again")]
+)
+def test_another_format_is_named(made, version, remedy):
+    with Copy(made) as folder:
+        path = folder / "manifest"
+        data = path.read_bytes()[:-8]
+        other = data[:8] + version.to_bytes(4, "little") + data[12:]
+        path.write_bytes(other + file_format.checksum(other).to_bytes(8, "little"))
+        with pytest.raises(IndexDamagedError, match=f"format version {version}, this release reads .*; {remedy}"):
+            Index.open(folder)
+
+
+def test_segments_with_equal_arrivals(made):
+    """Each use ends with an error that names a file, or with an answer."""
+    with Copy(made) as folder:
+
+        def change(values: Any) -> None:
+            for one in values["segments"]:
+                one["arrivals"] = [0, one["documents"] - 1]
+
+        seal_manifest(folder, change)
+        use(folder)
+        with Index.open(folder) as index:
+            for check in (index.verify, index.deduplicate):
+                with pytest.raises(IndexDamagedError, match=r"segment-.* another segment has a"):
+                    check()
+
+
+class Copy:
+    """A copy of a folder for the time of one example."""
+
+    count = 0
+
+    def __init__(self, folder: Path) -> None:
+        Copy.count += 1
+        self.folder = folder.parent / f"copy{Copy.count}"
+        shutil.copytree(folder, self.folder)
+
+    def __enter__(self) -> Path:
+        return self.folder
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.folder)
+
+
+def test_the_sealed_index_is_right(made):
+    """The functions that seal leave whole files as they are."""
+    assert manifest.read(str(made)).generation > 1
+    with Copy(made) as folder:
+        for path in folder.glob("segment-*"):
+            data = bytearray(path.read_bytes())
+            seal_segment(data)
+            assert bytes(data) == path.read_bytes()
+        (log,) = folder.glob("log-*")
+        data = bytearray(log.read_bytes())
+        seal_log(data)
+        assert bytes(data) == log.read_bytes()
+        seal_manifest(folder, lambda values: None)
+        assert indexing.reopened(folder) == indexing.reopened(made)
+        use(folder)

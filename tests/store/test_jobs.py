@@ -1,0 +1,376 @@
+"""Jobs of a user of an index: many removals, new times, equal texts, wrong arguments, another index in its place."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import indexing
+import numpy as np
+import pytest
+from indexing import SETTINGS, contents, reopened, text
+
+import lsh
+import lsh.store.view
+from lsh.store import manifest, query
+from lsh.store.index import Index, IndexDamagedError, IndexReplacedError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "index"
+
+
+# Removing and times.
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_many_are_removed_at_once(folder, monkeypatch, large):
+    if large:
+        indexing.small_limits(monkeypatch)
+    with Index.create(folder, **SETTINGS) as index:
+        index.add_docs([text(i) for i in range(40)], range(40))
+        index.commit()
+        index.add(text(40), b"new")
+        with pytest.raises(KeyError, match="nothing"):
+            index.remove_ids([1, b"new", "nothing"])
+        assert len(index) == 41
+        index.remove_ids(i for i in [3, 5, b"new", 3, *range(10, 20)])
+        index.remove_ids([])
+        expected = {i: (text(i), None) for i in range(40) if i not in (3, 5) and not 10 <= i < 20}
+        assert contents(index) == expected
+    assert reopened(folder) == expected
+
+
+@pytest.mark.parametrize("ids", ["a", b"a", 5, None])
+def test_one_id_is_no_collection(folder, ids):
+    with Index.create(folder, **SETTINGS) as index, pytest.raises(TypeError, match=r"ids must be a collection of ids"):
+        index.remove_ids(ids)
+
+
+@pytest.mark.parametrize("where", ["memory", "log", "segment"])
+@pytest.mark.parametrize("settings", [{"texts": "stored"}, {"texts": None, "sketch": "full"}, {"texts": None}], ids=str)
+def test_a_time_is_changed_alone(folder, where, settings):
+    with Index.create(folder, **{**SETTINGS, **settings}) as index:
+        index.add_docs([text(1), text(2), ""], ["a", "b", "empty"], times=[100, None, 100])
+        if where != "memory":
+            index.commit()
+        if where == "segment":
+            index.compact()
+        before = index.query(text(1)), index.query(id="a")
+        index.set_time("a", 300)
+        index.set_time("b", 300)
+        index.set_time("empty", None)
+        assert [index.time_of(doc_id) for doc_id in ("a", "b", "empty")] == [300.0, 300.0, None]
+        assert (index.query(text(1)), index.query(id="a")) == before
+        assert [match.id for match in before[0]] == ["a"]
+        assert list(index) == ["a", "b", "empty"]
+        with pytest.raises(KeyError, match="nothing"):
+            index.set_time("nothing", 1)
+        with pytest.raises(TypeError, match="time must be seconds"):
+            index.set_time("a", "tomorrow")
+    with Index.open(folder, "a") as index:
+        assert index.expire(200) == 0
+        assert index.expire(400) == 2
+        assert list(index) == ["empty"]
+        if settings["texts"]:
+            assert index.text_of("empty") == b""
+
+
+def test_a_stored_document_is_asked_for_by_its_text(folder, monkeypatch):
+    """Its keys are read from all numbers of all bands where texts are not stored."""
+    with Index.create(folder, **SETTINGS) as index:
+        index.add_docs([text(1), text(1), ""], ["a", "b", "empty"])
+        index.compact()
+        monkeypatch.setattr(lsh.store.view.View, "keys_and_sketch", None)
+        assert [match.id for match in index.query(id="a")] == ["b"]
+        assert index.query(id="empty") == ()
+
+
+# Equal texts.
+
+
+def test_equal_texts_are_compared_once(folder, monkeypatch):
+    monkeypatch.setattr(query, "STEP", 7)
+    compared = []
+    real = query.shingle_sets
+    monkeypatch.setattr(
+        query, "shingle_sets", lambda shingles, texts: compared.append(len(texts) - 1) or real(shingles, texts)
+    )
+    base = " ".join(map(str, range(60)))
+    with Index.create(folder, texts="stored") as index:
+        index.add_docs([base + "a", *[base] * 50, base + "b"], range(52))
+        index.add_docs([base] * 3, ["x", "y", "z"])
+        for where in ("memory", "segment"):
+            everything = index.query(base)
+            assert [match.similarity for match in everything[:53]] == [1.0] * 53
+            assert [match.id for match in everything] == [*range(1, 51), "x", "y", "z", 0, 51]
+            assert sum(compared) == 3, where
+            compared.clear()
+            for top in (1, 2, 9, 53, 54):
+                assert index.query(base, top=top) == everything[:top]
+            assert index.query(base + "c", top=2)[0].similarity < 1.0
+            compared.clear()
+            index.compact()
+
+
+def test_a_query_ends_at_the_first_equal_texts(folder, monkeypatch):
+    monkeypatch.setattr(query, "STEP", 4)
+    read = []
+    real = lsh.store.view.View.texts
+    monkeypatch.setattr(
+        lsh.store.view.View, "texts", lambda view, part, numbers: read.append(len(numbers)) or real(view, part, numbers)
+    )
+    with Index.create(folder, **SETTINGS) as index:
+        index.add_docs([text(1)] * 40, range(40))
+        index.compact()
+        assert [match.id for match in index.query(text(1), top=6)] == [*range(6)]
+        assert sum(read) == 8
+        assert [match.id for match in index.query(id=0, top=2)] == [1, 2]
+        assert len(index.query(text(1))) == 40
+
+
+# Arguments.
+
+
+@pytest.mark.parametrize(
+    ("path", "error", "message"),
+    [
+        ("", ValueError, "path must be the folder of an index, got an empty path"),
+        ("s3://key:secret@bucket/index", ValueError, "path must be a folder on this machine, got a URL"),
+        ("file:///data/index", ValueError, "path must be a folder on this machine, got a URL"),
+        (None, TypeError, "path must be a str or a path, got NoneType"),
+        (3, TypeError, "path must be a str or a path, got int"),
+    ],
+)
+def test_paths_that_are_no_folder(tmp_path, monkeypatch, path, error, message):
+    monkeypatch.chdir(tmp_path)
+    for opens in (Index.create, Index.open, lsh.Screen.create, lsh.Screen.open):
+        with pytest.raises(error, match=message) as raised:
+            opens(path)
+        assert "secret" not in str(raised.value)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_in_place_of_the_folder(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(FileExistsError, match="file is a file; create the index in a new folder"):
+        Index.create(tmp_path / "file")
+    for mode in ("r", "a"):
+        with pytest.raises(NotADirectoryError, match="file is a file, not the folder of an index"):
+            Index.open(tmp_path / "file", mode)
+    assert (tmp_path / "file").read_text() == "x"
+
+
+def test_values_that_equal_one_are_refused_after_it(folder):
+    with Index.create(folder, **SETTINGS) as index:
+        index.query("a text", top=1, min_similarity=1)
+        for wrong in (True, 1.0, np.True_):
+            with pytest.raises(TypeError, match="top must be a whole number"):
+                index.query("a text", top=wrong)
+        with pytest.raises(TypeError, match="min_similarity must be a number"):
+            index.query("a text", min_similarity=True)
+        assert index.query("a text", top=np.int64(1)).min_similarity == 0.8
+
+
+def test_no_ids(folder):
+    with Index.create(folder, **SETTINGS) as index, pytest.raises(TypeError, match=r"^ids must have one element"):
+        index.add_docs(["a text"], None)
+
+
+# Another index in the place of an index.
+
+
+def two_indexes(tmp_path: Path) -> list[Path]:
+    """Two indexes with the same parameters, with files of the same names and different documents."""
+    made = []
+    for name, first in (("one", 0), ("two", 1000)):
+        with Index.create(tmp_path / name, **SETTINGS) as index:
+            index.add_docs([text(first + i) for i in range(30)], [f"{name}{i}" for i in range(30)])
+            index.compact()
+            index.add(text(first + 40), f"{name}40")
+        made.append(tmp_path / name)
+    return made
+
+
+def swap(link: Path, target: Path) -> None:
+    """Make a link lead to another folder, in one step."""
+    os.symlink(target, f"{link}.new")
+    os.replace(f"{link}.new", link)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege")
+def test_an_index_is_replaced_under_its_readers(tmp_path):
+    """The recipe of docs/lasting-index.md: readers see the whole old index or the whole new one, then reopen it."""
+    one, two = two_indexes(tmp_path)
+    link = tmp_path / "current"
+    swap(link, one)
+    failures, seen, stop = [], set(), threading.Event()
+
+    def read() -> None:
+        try:
+            reader = Index.open(link)
+            while not stop.is_set():
+                names = {str(doc_id)[:3] for doc_id in reader}
+                assert (len(names), len(reader)) == (1, 31), names
+                assert reader.query(text(40), top=1) or reader.query(text(1040), top=1)
+                seen.add(names.pop())
+                try:
+                    reader.refresh()
+                except ValueError:
+                    reader.close()
+                    reader = Index.open(link)
+            reader.close()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for i in range(60):
+        swap(link, (two, one)[i % 2])
+    while len(seen) < 2 and not failures:
+        swap(link, two)
+        threading.Event().wait(0.002)
+        swap(link, one)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert seen == {"one", "two"}
+
+
+def replaced(tmp_path: Path, by_link: bool) -> tuple[Path, Callable[[], None]]:
+    """The path of an index, and a function that puts another one in its place: by a link, or by renaming."""
+    one, two = two_indexes(tmp_path)
+    if by_link:
+        swap(tmp_path / "current", one)
+        return tmp_path / "current", lambda: swap(tmp_path / "current", two)
+
+    def rename() -> None:
+        os.rename(one, tmp_path / "old")
+        os.rename(two, one)
+
+    return one, rename
+
+
+LINKS = pytest.mark.parametrize(
+    "by_link", [pytest.param(True, marks=pytest.mark.skipif(os.name == "nt", reason="needs a privilege")), False]
+)
+
+
+@LINKS
+@pytest.mark.parametrize("moment", [1, 2])
+def test_files_of_two_indexes_are_not_mixed(tmp_path, monkeypatch, by_link, moment):
+    """The folder is replaced after the manifest was read, or after all files were opened."""
+    path, replace = replaced(tmp_path, by_link)
+    real, calls = manifest.read, []
+
+    def read(folder, known=None):
+        calls.append(folder)
+        found = real(folder, known)
+        if len(calls) == moment:
+            replace()
+        return found
+
+    monkeypatch.setattr(manifest, "read", read)
+    with Index.open(path) as reader:
+        assert {doc_id[:3] for doc_id in reader} == {"two" if moment == 1 and not by_link else "one"}
+        assert len(reader) == 31
+
+
+@LINKS
+def test_a_log_of_another_index_is_not_read(tmp_path, monkeypatch, by_link):
+    path, replace = replaced(tmp_path, by_link)
+    with Index.open(tmp_path / "two", "a") as index:
+        index.add(text(9), "later")
+    with Index.open(path) as reader:
+        kept = list(reader)
+        real = manifest.read
+
+        def read(folder, known=None):
+            monkeypatch.setattr(manifest, "read", real)
+            found = real(folder, known)
+            replace()
+            return found
+
+        monkeypatch.setattr(manifest, "read", read)
+        for check in (reader.refresh, reader.refresh, reader.verify):
+            with pytest.raises(IndexReplacedError, match="was replaced by another one; open it again"):
+                check()
+        assert list(reader) == kept
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files that are open cannot be deleted")
+def test_a_reader_goes_on_with_an_index_that_was_replaced_and_deleted(tmp_path):
+    path, replace = replaced(tmp_path, by_link=True)
+    with Index.open(path) as reader:
+        before = contents(reader)
+        replace()
+        shutil.rmtree(tmp_path / "one")
+        assert contents(reader) == before
+        with pytest.raises(IndexReplacedError, match="was replaced by another one; open it again"):
+            reader.refresh()
+        assert contents(reader) == before
+
+
+@LINKS
+def test_a_writer_of_a_replaced_index_changes_nothing(tmp_path, by_link):
+    path, replace = replaced(tmp_path, by_link)
+    writer = Index.open(path, "a")
+    replace()
+    writer.add(text(7), 7)
+    for change in (writer.rollback, writer.compact, writer.close):
+        with pytest.raises(OSError, match="was removed, moved or replaced"):
+            change()
+    writer._release()
+    assert {doc_id[:3] for doc_id in reopened(path)} == {"two"}
+
+
+def test_a_backup_while_a_writer_runs(tmp_path, monkeypatch):
+    """As docs/lasting-index.md says: the manifest first, then the other files: one commit, or an error with a file."""
+    indexing.small_limits(monkeypatch)
+    rng, commits, outcomes = random.Random(5), [set()], Counter[str]()
+
+    def change() -> None:
+        doc_id = rng.randrange(60)
+        index.add(text(doc_id), doc_id)
+        if rng.random() < 0.3:
+            index.remove(rng.choice(list(index)))
+        if rng.random() < 0.1:
+            index.compact()
+        index.commit()
+        commits.append(set(index))
+
+    with Index.create(tmp_path / "index", **SETTINGS) as index:
+        for i in range(20):
+            copy = tmp_path / f"copy{i}"
+            copy.mkdir()
+            shutil.copy(tmp_path / "index" / "manifest", copy)
+            first = len(commits) - 1
+            for name in sorted(set(os.listdir(tmp_path / "index")) - {"manifest"}):
+                if rng.random() < 0.2:
+                    change()
+                if (tmp_path / "index" / name).exists():
+                    shutil.copy(tmp_path / "index" / name, copy)
+            change()
+            try:
+                assert set(reopened(copy)) in commits[first:]
+                outcomes["whole"] += 1
+            except IndexDamagedError as error:
+                outcomes["missing" if "it is missing, and the manifest names it" in str(error) else str(error)] += 1
+    assert set(outcomes) == {"whole", "missing"}
+    assert min(outcomes.values()) >= 3
+
+
+def test_damage_is_not_taken_for_a_replacement(tmp_path):
+    one, two = two_indexes(tmp_path)
+    name = next(name for name in os.listdir(one) if name.startswith("segment"))
+    shutil.copy(two / name, one / name)
+    with pytest.raises(IndexDamagedError, match=name):
+        Index.open(one)

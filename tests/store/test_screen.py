@@ -1,0 +1,406 @@
+"""Screening: verdicts by exact and by estimated similarity, submissions one by one, in batches and by threads."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
+
+import indexing
+import numpy as np
+import pytest
+import reference
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lsh
+from lsh.store import file_format
+from lsh.store.index import Index, IndexDamagedError
+from lsh.store.screen import COMPONENTS, DECISIONS, RECALL, SHINGLES, Screen, Verdict
+
+WORDS = [f"word{number}" for number in range(400)]
+
+
+def text(number: int, changed: int = 0, length: int = 60) -> str:
+    """A text of words; of two texts of the same number, one has `changed` last words replaced."""
+    rng = random.Random(number)
+    words = [rng.choice(WORDS) for _ in range(length)]
+    kept = length - changed
+    return " ".join([*words[:kept], *(f"other{changed}x{i}" for i in range(changed))])
+
+
+def exact(a: str, b: str) -> float:
+    """The similarity of two texts by three words."""
+    first, second = (set(reference.shingles(one.lower(), 3, "word")) for one in (a, b))
+    return len(first & second) / len(first | second)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "index"
+
+
+def test_the_package_loads_it_when_it_is_used():
+    assert lsh.Screen is Screen
+    assert "Screen" in dir(lsh)
+
+
+def test_the_defaults(folder):
+    with pytest.warns(UserWarning, match="texts=None: .* the threshold of 0.5 with a probability of 0.49 only"):
+        made = Screen.create(folder / "estimates", texts=None)
+    with made as screen:
+        assert screen.index._recalls(0.9, None)[0] > 0.99 > 0.6 > screen.index.recall_at(0.9, min_similarity=0.9) > 0.45
+    folder = folder / "texts"
+    with Screen.create(folder) as screen:
+        assert screen.index.info()["texts"]
+        assert (screen.reject, screen.recommend, screen.top) == (0.9, 0.5, 10)
+        assert screen.index.hasher.shingles == SHINGLES == lsh.Shingles(3, "word", lowercase=True)
+        assert screen.index.hasher.num_seeds == COMPONENTS == 400
+        assert screen.index.threshold == screen.recommend
+        assert screen.index.recall == RECALL == 0.95
+        assert screen.index.path == str(folder)
+        assert "reject=0.9, recommend=0.5" in repr(screen)
+
+
+@pytest.mark.parametrize("texts", ["stored", None])
+def test_verdicts(folder, texts):
+    """Far from the thresholds, estimates decide as exact similarities do."""
+    expected = [(0, "reject"), (2, "reject"), (12, "similar"), (18, "similar"), (50, "accept")]
+    with Screen.create(folder, texts=texts) as screen:
+        screen.index.add(text(1), "old")
+        for changed, verdict in expected:
+            new = text(1, changed)
+            found = screen.check(new)
+            assert found.decision == verdict
+            assert (found.decision == "accept") == (found.matches == ())
+            for match in found.matches:
+                assert match.verified == (texts == "stored")
+                if match.verified:
+                    assert match.similarity == exact(text(1), new)
+                else:
+                    assert match.interval[0] <= exact(text(1), new) <= match.interval[1]
+        assert [found.decision for found in screen.check_docs([text(1, changed) for changed, _ in expected])] == [
+            verdict for _, verdict in expected
+        ]
+        assert len(screen.index) == 1
+        assert DECISIONS == ("accept", "similar", "reject")
+
+
+def test_a_similarity_of_just_the_threshold_counts(folder):
+    with Screen.create(folder, reject=exact(text(1), text(1, 5)), texts="stored") as screen:
+        screen.index.add(text(1), "old")
+        assert screen.check(text(1, 5)).decision == "reject"
+        assert screen.check(text(1, 6)).decision == "similar"
+
+
+def test_what_is_submitted_is_added_unless_it_is_rejected(folder):
+    with Screen.create(folder, texts="stored") as screen:
+        assert screen.submit(text(1), "a") == Verdict("accept", ())
+        verdict, matches = screen.submit(text(1, 1), "b")
+        assert (verdict, [match.id for match in matches]) == ("reject", ["a"])
+        assert screen.submit(text(1, 12), 3, time=86400).decision == "similar"
+        assert screen.submit("", "empty").decision == "accept"
+        assert screen.submit("", "another").decision == "accept"
+    with Index.open(folder) as index:
+        assert list(index) == ["a", 3, "empty", "another"]
+        assert index.time_of(3) == 86400
+
+
+def test_a_document_is_not_compared_with_itself(folder):
+    """An id that is submitted again is a new version of its document."""
+    with Screen.create(folder, texts="stored", top=1) as screen:
+        screen.submit(text(1), "a")
+        assert screen.submit(text(1, 1), "a") == Verdict("accept", ())
+        assert screen.index.text_of("a").decode() == text(1, 1)
+        screen.submit(text(1, 12), "b")
+        verdict, matches = screen.submit(text(1, 13), "b")
+        assert (verdict, [match.id for match in matches]) == ("similar", ["a"])  # not by the one with its own id
+        assert screen.submit(text(1, 2), "b").decision == "reject"
+        assert screen.index.text_of("b").decode() == text(1, 13)
+
+
+def test_the_best_matches_come_first(folder):
+    with Screen.create(folder, texts="stored", top=3) as screen:
+        for changed in (16, 10, 14, 12, 18):
+            screen.index.add(text(1, changed), changed)
+        matches = screen.check(text(1)).matches
+        assert [match.id for match in matches] == [10, 12, 14]
+        assert [match.id for match in screen.submit(text(1), 0).matches] == [10, 12, 14]
+        assert Screen(screen.index, top=1).check(text(1, 1)).matches[0].id == 0
+        assert matches.min_similarity == 0.5
+        assert matches.recall >= 0.95
+
+
+def test_the_thresholds_are_stored(folder):
+    with Screen.create(folder, 0.8, 0.6) as screen:
+        screen.submit(text(1), 1)
+    for mode in ("r", "a"):
+        with Screen.open(folder, mode, top=2) as screen:
+            assert (screen.reject, screen.recommend, screen.top) == (0.8, 0.6, 2)
+            assert screen.check(text(1)).decision == "reject"
+            other = Screen(screen.index, reject=1.0, recommend=0.7)
+            assert (other.reject, other.recommend) == (1.0, 0.7)
+
+
+def test_the_thresholds_can_be_changed(folder):
+    """A screen stores its own ones; a reader sees them when it opens the index, and other notes stay."""
+    with Screen.create(folder, 0.8, 0.6) as screen:
+        screen.index._commit({**screen.index._note, "other": {"value": 1}})
+        screen.submit(text(1), 1)
+        Screen(screen.index, reject=0.95).store_thresholds()
+        assert (screen.reject, screen.recommend) == (0.8, 0.6)
+        assert list(Index.open(folder)) == [1]
+        with Screen.open(folder) as reader:
+            assert (reader.reject, reader.recommend) == (0.95, 0.6)
+            with pytest.raises(ValueError, match="open for reading"):
+                reader.store_thresholds()
+        with pytest.raises(ValueError, match=r"recommend=0.1 has a recall of"):
+            Screen(screen.index, recommend=0.1)
+        Screen(screen.index, 0.7, 0.7).store_thresholds()
+    with Screen.open(folder) as reader:
+        assert (reader.reject, reader.recommend) == (0.7, 0.7)
+        assert reader.index._note["other"] == {"value": 1}
+
+
+def test_a_screen_has_the_settings_of_an_index(folder):
+    of_index, own = (inspect.signature(made.create).parameters for made in (Index, Screen))
+    assert {**own, "threshold": of_index["threshold"]}.keys() - {"reject", "recommend", "top"} == of_index.keys()
+    assert {name: own[name].default for name in own.keys() & of_index} == {
+        name: of_index[name].default for name in own.keys() & of_index
+    }
+    with pytest.raises(TypeError, match=r"^Screen.create\(\) got an unexpected keyword argument 'threshold'$"):
+        Screen.create(folder, threshold=0.5)
+    plan, shingles = lsh.plan(0.6, 0.9, num_seeds=64), lsh.Shingles(2, "word")
+    with Screen.create(folder / "a", bands=plan, shingles=shingles, sketch="full", period=5.0) as screen:
+        assert (screen.index.plan, screen.index.hasher.num_seeds) == (plan, 64)
+        assert screen.index.hasher.shingles == shingles
+        assert (screen.index.info()["sketch"], screen.index.info()["period"]) == ("full", 5.0)
+    hasher = lsh.MinHasher(100)
+    with Screen.create(folder / "b", recommend=0.4, hasher=hasher, recall=0.8, shingles=None) as screen:
+        assert (screen.index.hasher, screen.index.recall, screen.index.threshold) == (hasher, 0.8, 0.4)
+    bands = lsh.Bands(80, 3)
+    with Screen.create(folder / "c", recommend=0.4, bands=bands) as screen:
+        assert (screen.index.bands, screen.index.threshold) == (bands, 0.4)
+        assert (screen.index.hasher.num_seeds, screen.index.hasher.shingles) == (COMPONENTS, SHINGLES)
+    plan = lsh.plan(0.5, 0.9, 64, shingles=shingles, background=["red green blue", "red green white"])
+    with Screen.create(folder / "d", bands=plan) as screen:
+        assert (screen.index.plan, screen.index.hasher.shingles) == (plan, shingles)
+    for clash in ({"bands": bands, "recall": 0.9}, {"bands": plan, "recall": 0.9}):
+        with pytest.raises(ValueError, match="recall and bands cannot be combined"):
+            Screen.create(folder / "e", **clash)
+
+
+def test_any_index_can_be_screened(folder):
+    with Index.create(folder, lsh.MinHasher(128), threshold=0.5) as index:
+        screen = Screen(index)
+        assert (screen.reject, screen.recommend) == (0.9, 0.5)
+        assert screen.index is index
+        assert screen.submit("the same text", "a").decision == "accept"
+        assert screen.submit("the same text", "b").decision == "reject"
+        screen.commit()
+        assert len(Index.open(folder)) == 1
+
+
+def test_batches_decide_as_single_submissions(tmp_path):
+    rng = random.Random(4)
+    texts = [text(rng.randrange(12), rng.choice([0, 1, 3, 12, 20, 50])) for _ in range(150)]
+    ids = [rng.randrange(60) for _ in texts]
+    times = [float(rng.randrange(100)) for _ in texts]
+    with (
+        Screen.create(tmp_path / "one", texts="stored") as one,
+        Screen.create(tmp_path / "many", texts="stored") as many,
+    ):
+        single = [one.submit(*each, time=time) for *each, time in zip(texts, ids, times)]
+        assert many.submit_docs(texts, ids, times=times) == single
+        assert indexing.contents(one.index) == indexing.contents(many.index)
+        assert {verdict.decision for verdict in single} == set(DECISIONS)
+        assert many.check_docs(texts) == [one.check(each) for each in texts]
+
+
+@given(data=st.data())
+@strategies.examples(30)
+def test_verdicts_are_those_of_all_pairs(data, tmp_path_factory):
+    """Against brute force by exact similarities; the bands miss next to nothing."""
+    submitted = data.draw(
+        st.lists(
+            st.tuples(st.integers(0, 3), st.sampled_from([0, 1, 2, 5, 10, 15, 25]), st.integers(0, 9)), max_size=25
+        )
+    )
+    known: dict[int, str] = {}
+    hasher = lsh.MinHasher(256, scheme="fss", shingles=SHINGLES)
+    with Screen.create(
+        tmp_path_factory.mktemp("x") / "index", hasher=hasher, recall=0.999999, texts="stored"
+    ) as screen:
+        for number, changed, doc_id in submitted:
+            new = text(number, changed, 40)
+            expected = {other: exact(new, known[other]) for other in known if other != doc_id}
+            similar = sorted((-score, other) for other, score in expected.items() if score >= 0.5)
+            verdict, matches = screen.submit(new, doc_id)
+            assert sorted((-match.similarity, match.id) for match in matches) == similar
+            best = -similar[0][0] if similar else 0.0
+            assert verdict == ("reject" if best >= 0.9 else "similar" if similar else "accept")
+            if verdict != "reject":
+                known[doc_id] = new
+        assert {doc_id: screen.index.text_of(doc_id).decode() for doc_id in screen.index} == known
+
+
+def test_columns_and_iterators_are_read(folder):
+    texts = [text(1), text(2), text(1), None]
+    with Screen.create(folder) as screen:
+        found = screen.submit_docs(iter(texts), iter("abcd"), missing="empty")
+        assert [verdict.decision for verdict in found] == ["accept", "accept", "reject", "accept"]
+        array = np.array([each.encode() for each in texts[:3]])
+        assert [verdict.decision for verdict in screen.check_docs(array)] == ["reject"] * 3
+        assert screen.submit_docs([], []) == screen.check_docs([]) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "ids", "options", "message"),
+    [
+        (["a", None], [1, 2], {}, r"texts\[1\]"),
+        (["a", "b"], [1], {}, r"ids must have one element for each text \(2\), got 1"),
+        (["a", "b"], [1, 2, 3], {}, r"ids must have one element for each text \(2\), got more"),
+        (["a", "b"], [1, 1.5], {}, r"ids\[1\] must be str, bytes or a whole number"),
+        (["a", "b"], "ab", {}, r"ids must have one element for each document, in order, got str"),
+        (["a", "b"], [1, 2], {"times": [1.0]}, r"times must have one element for each text \(2\), got 1"),
+        (["a", "b"], [1, 2], {"times": [1.0, "x"]}, r"times\[1\] must be seconds"),
+        (["a", "b"], [1, 2], {"times": 3.0}, r"times must have one element for each document, in order, got float"),
+        (["a", "b"], [1, 2], {"missing": "skip"}, r"missing must be one of"),
+        (iter(["a", "b"]), [1, 2, 3], {}, r"ids must have one element for each text \(2\), got more"),
+    ],
+)
+def test_bad_batches_are_refused(folder, texts, ids, options, message):
+    with Screen.create(folder) as screen:
+        with pytest.raises((TypeError, ValueError), match=message):
+            screen.submit_docs(texts, ids, **options)
+        assert isinstance(texts, list) == (len(screen.index) == 0)  # an iterator is read in pieces
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reject": 1.5}, "reject must be more than 0 and at most 1"),
+        ({"recommend": 0}, "recommend must be more than 0 and at most 1"),
+        ({"reject": 0.5, "recommend": 0.6}, r"recommend=0.6 must be at most reject=0.5; give both"),
+        ({"top": 0}, "top must be 1 or more, got 0"),
+    ],
+)
+def test_bad_parameters_are_refused(folder, options, message):
+    with pytest.raises(ValueError, match=message):
+        Screen.create(folder, **options)
+    assert not folder.exists()
+    with Screen.create(folder, 0.9, 0.3) as screen, pytest.raises(ValueError, match=message):
+        Screen(screen.index, **options)
+
+
+def test_other_misuse_is_refused(folder):
+    with pytest.raises(TypeError, match="index must be an Index, got str"):
+        Screen(str(folder))
+    with Screen.create(folder) as screen:
+        with pytest.raises(TypeError, match="text must be str"):
+            screen.submit(None, 1)
+        with pytest.raises(ValueError, match="time must have a time zone"):
+            screen.submit("text", 1, time=datetime(2024, 1, 1))
+        screen.submit(text(1), 1, time=datetime(2024, 1, 1, tzinfo=timezone.utc))
+        with pytest.raises(
+            ValueError,
+            match=r"recommend=0.1 has a recall of .* use recommend=0.5 or more, or create an index for recommend=0.1",
+        ):
+            Screen(screen.index, recommend=0.1)
+    with Screen.open(folder) as screen:
+        with pytest.raises(ValueError, match="open for reading"):
+            screen.submit(text(2), 2)
+        assert screen.check(text(1)).decision == "reject"
+    with pytest.raises(FileExistsError):
+        Screen.create(folder)
+
+
+def test_an_exception_leaves_the_last_commit(folder):
+    def fail() -> None:
+        with Screen.create(folder) as screen:
+            screen.submit(text(1), 1)
+            screen.commit()
+            screen.submit(text(2), 2)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert list(Index.open(folder)) == [1]
+    with Screen.open(folder, "a") as screen:
+        screen.submit(text(3), 3)
+    assert list(Index.open(folder)) == [1, 3]
+
+
+def test_threads_add_one_of_equal_documents(folder):
+    """Of many threads that submit the same texts, one adds each text."""
+    rounds, threads = 20, 8
+    barrier = threading.Barrier(threads)
+
+    def submit(thread: int) -> list[str]:
+        verdicts = []
+        for number in range(rounds):
+            barrier.wait()
+            verdicts.append(screen.submit(text(number), f"{number} of {thread}").decision)
+        return verdicts
+
+    with Screen.create(folder) as screen, ThreadPoolExecutor(threads) as pool:
+        found = list(pool.map(submit, range(threads)))
+        assert all(sorted(verdicts) == ["accept", *["reject"] * (threads - 1)] for verdicts in zip(*found))
+        assert len(screen.index) == rounds
+
+
+def test_the_thresholds_are_in_the_manifest(folder):
+    Screen.create(folder, 0.75, 0.5).close()
+    assert (
+        b'"next":2,"note":{"screen":{"recommend":0.5,"reject":0.75}},"parameters":'
+        in (folder / "manifest").read_bytes()
+    )
+
+
+@pytest.mark.parametrize("note", [[], {"a": 1}, {"screen": {"reject": []}}, {"screen": {"reject": {}}}, 1, "x"])
+def test_a_hostile_note_is_refused(folder, note):
+    """The checksum is right."""
+    Screen.create(folder).close()
+    data = (folder / "manifest").read_bytes()
+    body = json.dumps({**json.loads(data[file_format.HEADER.itemsize : -8]), "note": note}).encode()
+    head = file_format.structure(
+        file_format.HEADER, magic=file_format.MANIFEST_MAGIC, version=file_format.VERSION, size=len(body)
+    )
+    (folder / "manifest").write_bytes(head + body + file_format.checksum(head + body).to_bytes(8, "little"))
+    with pytest.raises(IndexDamagedError, match="manifest is damaged: "):
+        Screen.open(folder)
+
+
+def test_a_screen_that_is_refused_leaves_no_index(tmp_path):
+    plan = lsh.plan(0.9, 0.99, num_seeds=COMPONENTS)
+    with pytest.raises(ValueError, match=r"recommend=0.3 has a recall of"):
+        Screen.create(tmp_path / "x", recommend=0.3, bands=plan)
+    assert not (tmp_path / "x").exists()
+
+
+def test_an_interrupted_creation_leaves_no_index(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("lsh.store.manifest.replace_manifest", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            Screen.create(tmp_path / "x", 0.8, 0.6)
+    assert not (tmp_path / "x" / "manifest").exists()
+    Screen.create(tmp_path / "x", 0.7, 0.65).close()
+    with Screen.open(tmp_path / "x") as screen:
+        assert (screen.reject, screen.recommend) == (0.7, 0.65)
+
+
+def test_an_index_has_no_thresholds_of_an_unfinished_screen(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("lsh.store.manifest.replace_manifest", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            Screen.create(tmp_path / "x", 0.8, 0.6)
+    with lsh.Index.create(tmp_path / "x", threshold=0.4) as index:
+        assert Screen(index).reject == 0.9
+
+
+def interrupt(*arguments: object) -> None:
+    raise KeyboardInterrupt

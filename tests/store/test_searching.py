@@ -1,0 +1,582 @@
+"""Sorted keys of a segment against slow reference code: sorting, searching, merging, and wrong content of files."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy
+import pytest
+import reference
+import strategies
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lsh.store.searching import (
+    Blocks,
+    IndexDamagedError,
+    Searcher,
+    SortedKeys,
+    block_sums,
+    merged,
+    search_all,
+    sorted_keys,
+)
+
+M64 = 2**64 - 1
+BLOCK = 1 << 16
+DROPPED = 2**32 - 1
+
+
+def as_sorted(pairs):
+    """The arrays of sorted keys for (key, document) pairs, each document once."""
+    pairs = sorted(pairs, key=lambda pair: pair[1])
+    keys = numpy.array([key for key, _ in pairs], numpy.uint64)
+    return sorted_keys(keys, numpy.array([number for _, number in pairs], numpy.uint32))
+
+
+def as_lists(arrays):
+    return tuple(array.tolist() for array in arrays)
+
+
+def keys_of_kind(kind, count, random):
+    keys = random.integers(0, 2**64, count, dtype=numpy.uint64)
+    if kind == "few":
+        return keys % numpy.uint64(5)
+    if kind == "low":  # all at the begin of the range of keys
+        return keys >> numpy.uint64(44)
+    if kind == "high":  # all at its end
+        return keys | numpy.uint64(M64 ^ 2**40 - 1)
+    if kind == "giant" and count:
+        keys[random.random(count) < 0.8] = keys[0]
+    return keys
+
+
+KINDS = ["uniform", "few", "low", "high", "giant"]
+COUNTS = [0, 1, 2, 4095, 4096, *(pytest.param(count, marks=pytest.mark.slow) for count in (70_000, 2**18 - 1)), 2**18]
+
+
+# ---- sorted keys ----
+
+
+@given(
+    pairs=st.lists(
+        st.tuples(st.integers(0, 5) | st.integers(0, M64), st.integers(0, 99)), max_size=60, unique_by=lambda p: p[1]
+    )
+)
+def test_sorting_against_twin(pairs):
+    assert as_lists(as_sorted(pairs)) == reference.sorted_keys(pairs)
+
+
+@pytest.mark.few(7)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", COUNTS)
+def test_sorting_many_against_twin(kind, count):
+    keys = keys_of_kind(kind, count, numpy.random.default_rng(count))
+    arrays = sorted_keys(keys, numpy.arange(count, dtype=numpy.uint32))
+    assert as_lists(arrays) == reference.sorted_keys(zip(keys.tolist(), range(count)))
+    SortedKeys(*arrays).verify(count)
+
+
+def test_bad_numbers():
+    keys = numpy.zeros(2, numpy.uint64)
+    for numbers in ([1, 0], [1, 1]):
+        with pytest.raises(ValueError, match="numbers must ascend"):
+            sorted_keys(keys, numpy.array(numbers, numpy.uint32))
+    with pytest.raises(ValueError, match="of the same length, got 2 and 1"):
+        sorted_keys(keys, numpy.zeros(1, numpy.uint32))
+
+
+@pytest.mark.few(7)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", COUNTS)
+def test_keys_are_found(kind, count):
+    random = numpy.random.default_rng(count)
+    keys = keys_of_kind(kind, count, random)
+    sorted_ones = SortedKeys(*sorted_keys(keys, numpy.arange(count, dtype=numpy.uint32)))
+    assert len(sorted_ones) == count
+    some = random.choice(keys, 500) if count else keys
+    near = numpy.concatenate([some + numpy.uint64(1), some - numpy.uint64(1)])
+    wanted = numpy.concatenate([some, near, keys_of_kind(kind, 300, random), numpy.array([0, M64], numpy.uint64)])
+    starts, stops = sorted_ones.find(wanted)
+    ordered = numpy.sort(keys)
+    assert (
+        stops.tolist()
+        == (starts + numpy.searchsorted(ordered, wanted, "right") - numpy.searchsorted(ordered, wanted)).tolist()
+    )
+    order = numpy.argsort(keys, kind="stable")
+    for start, stop, key in list(zip(starts.tolist(), stops.tolist(), wanted))[::7]:
+        first = int(numpy.searchsorted(ordered, key))
+        assert sorted_ones.members(start, stop).tolist() == order[first : first + stop - start].tolist()
+
+
+# ---- search ----
+
+
+class Segment:
+    """A segment of random documents, and the same as lists."""
+
+    def __init__(self, random, documents, bands, *, values, k=16, dtype=numpy.uint8, share=0.0):
+        self.documents = documents
+        self.keys = random.integers(0, values, (bands, documents), dtype=numpy.uint64) * numpy.uint64(M64 // values)
+        self.keyed = numpy.flatnonzero(random.random(documents) < 0.9).astype(numpy.uint32)
+        self.sketches = random.integers(0, 3, (documents, k)).astype(dtype)
+        self.removed = random.random(documents) < share
+        self.bands = [SortedKeys(*sorted_keys(row[self.keyed], self.keyed)) for row in self.keys]
+        self.pairs = [list(zip(row[self.keyed].tolist(), self.keyed.tolist())) for row in self.keys]
+        bits = numpy.packbits(self.removed, bitorder="little")
+        self.searcher = Searcher(self.bands, documents, self.sketches, bits)
+
+    def twin(self, keys, rows, least, top):
+        removed = set(numpy.flatnonzero(self.removed).tolist())
+        found = []
+        for q in range(keys.shape[1]):
+            equal = (self.sketches == rows[q]).sum(1).tolist() if rows is not None else [0] * self.documents
+            found.append(reference.search(self.pairs, keys[:, q].tolist(), equal.__getitem__, removed, least, top))
+        return found
+
+
+def as_matches(bounds, numbers, equal):
+    equal = numpy.zeros_like(numbers) if equal is None else equal
+    found = list(zip(numbers.tolist(), equal.tolist()))
+    assert bounds[0] == 0
+    assert bounds[-1] == len(found)
+    return [found[start:stop] for start, stop in itertools.pairwise(bounds)]
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    documents=st.integers(1, 60),
+    bands=st.integers(1, 5),
+    values=st.sampled_from([1, 2, 7, 1000]),
+    queries=st.integers(0, 30),
+    least=st.integers(0, 17),
+    top=st.none() | st.integers(1, 70),
+    compares=st.booleans(),
+    dtype=st.sampled_from([numpy.uint8, numpy.uint32, numpy.uint64]),
+    share=st.sampled_from([0.0, 0.3, 1.0]),
+)
+@example(0, 60, 3, 1, 5, 0, 1, True, numpy.uint8, 0.0)
+@strategies.examples(300)
+def test_search_against_twin(seed, documents, bands, values, queries, least, top, compares, dtype, share):
+    random = numpy.random.default_rng(seed)
+    segment = Segment(random, documents, bands, values=values, dtype=dtype, share=share)
+    keys = segment.keys[:, random.integers(0, documents, queries)].copy()
+    rows = random.integers(0, 3, (queries, 16)).astype(dtype) if compares else None
+    least = least if compares else 0
+    found = as_matches(*segment.searcher.search(keys, rows, least, top))
+    assert found == segment.twin(keys, rows, least, top)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("top", [None, 100, *(pytest.param(top, marks=pytest.mark.slow) for top in (1, 1000, 10**6))])
+@pytest.mark.parametrize("compares", [False, True])
+@pytest.mark.parametrize("values", [1, 3, 10**6])
+def test_search_across_windows(top, compares, values):
+    """Documents of several windows of 2**16, in buckets of many sizes."""
+    random = numpy.random.default_rng(values)
+    segment = Segment(random, 150_000, 3, values=values, k=5, share=0.2)
+    keys = segment.keys[:, [0, 70_000, 149_999]].copy()
+    rows = segment.sketches[[0, 70_000, 149_999]].copy() if compares else None
+    found = as_matches(*segment.searcher.search(keys, rows, 2 * compares, top))
+    assert found == segment.twin(keys, rows, 2 * compares, top)
+
+
+@pytest.mark.parametrize("compares", [False, True])
+def test_a_stopped_walk_leaves_nothing_behind(compares):
+    """A query whose first documents are the best stops; the next one, of the same search, finds its own only."""
+    documents = 6000
+    keys = numpy.where(numpy.arange(documents) % 2, 1, 2).astype(numpy.uint64)
+    keys[2000:3000] = 3
+    searcher = Searcher(
+        [SortedKeys(*sorted_keys(keys, numpy.arange(documents, dtype=numpy.uint32)))],
+        documents,
+        numpy.zeros((documents, 4), numpy.uint8),
+    )
+    wanted = numpy.array([[1, 3, 2, 4]], numpy.uint64)
+    rows = numpy.zeros((4, 4), numpy.uint8) if compares else None
+    bounds, numbers, _ = searcher.search(wanted, rows, 0, 200)
+    expected = [numpy.flatnonzero(keys == key)[:200] for key in wanted[0]]
+    assert bounds.tolist() == [0, 200, 400, 600, 600]
+    assert numbers.tolist() == numpy.concatenate(expected).tolist()
+
+
+def test_many_queries_and_many_bands():
+    random = numpy.random.default_rng(5)
+    segment = Segment(random, 60, 300, values=40)
+    keys = segment.keys.copy()
+    bounds, numbers, equal = segment.searcher.search(keys, segment.sketches, 0)
+    found = as_matches(bounds, numbers, equal)
+    assert found == segment.twin(keys, segment.sketches, 0, None)
+    repeated = segment.searcher.search(numpy.tile(keys, 4), numpy.tile(segment.sketches, (4, 1)), 0)  # several groups
+    assert as_matches(*repeated) == 4 * found
+
+
+@pytest.mark.parametrize("top", [None, 2])
+def test_segments_are_searched_in_turn_as_each_alone(top):
+    random = numpy.random.default_rng(7)
+    segments = [Segment(random, documents, 3, values=5) for documents in (40, 0, 300, 1)]
+    keys = random.choice(random.integers(0, 2**64, 5, numpy.uint64), (3, 4))
+    keys[:, :2] = segments[2].keys[:, :2]
+    rows = numpy.concatenate([segments[2].sketches[:2], segments[0].sketches[:2]])
+    searchers = [segment.searcher for segment in segments]
+    alone = [(i, *searcher.search(keys, rows, 1, top)) for i, searcher in enumerate(searchers)]
+    expected = [one for one in alone if len(one[2])]
+    assert 2 in [one[0] for one in expected]
+    found = search_all(searchers, keys, rows, 1, top)
+    assert [(one[0], [array.tolist() for array in one[1:]]) for one in found] == [
+        (one[0], [array.tolist() for array in one[1:]]) for one in expected
+    ]
+    assert search_all([], keys, rows) == []
+
+
+def test_segments_that_are_searched_in_turn_are_of_one_index():
+    random = numpy.random.default_rng(8)
+    searchers = [Segment(random, 10, bands, values=5).searcher for bands in (3, 2)]
+    with pytest.raises(ValueError, match="the same number of bands"):
+        search_all(searchers, numpy.zeros((3, 1), numpy.uint64))
+    with pytest.raises(TypeError):
+        search_all([None], numpy.zeros((3, 1), numpy.uint64))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"keys": numpy.zeros((2, 4), numpy.uint64)}, "keys must be of 3 bands, got 2"),
+        ({"top": 0}, "top must be 1 or more"),
+        ({"rows": None, "least_equal": 1}, "least_equal requires rows"),
+        ({"rows": numpy.zeros((4, 15), numpy.uint8)}, r"shape \(4, 16\) and type uint8"),
+        ({"rows": numpy.zeros((3, 16), numpy.uint8)}, r"shape \(4, 16\) and type uint8"),
+        ({"rows": numpy.zeros((4, 16), numpy.uint32)}, r"shape \(4, 16\) and type uint8"),
+        ({"rows": numpy.zeros(64, numpy.uint8)}, r"shape \(4, 16\) and type uint8"),
+        ({"rows": numpy.zeros((4, 32), numpy.uint8)[:, ::2]}, "not C-contiguous"),
+    ],
+)
+def test_bad_arguments_of_a_search(change, message):
+    segment = Segment(numpy.random.default_rng(0), 10, 3, values=5)
+    arguments = {"keys": numpy.zeros((3, 4), numpy.uint64), "rows": numpy.zeros((4, 16), numpy.uint8)} | change
+    with pytest.raises(ValueError, match=message):
+        segment.searcher.search(**arguments)
+
+
+# ---- merge ----
+
+
+@st.composite
+def parts_to_merge(draw):
+    """Pairs of several parts, and the new numbers of their documents."""
+    key = st.integers(0, 4) | st.integers(0, M64)
+    sizes = draw(st.lists(st.integers(0, 12), max_size=6))
+    parts = [[(draw(key), number) for number in range(size) if draw(st.integers(0, 4))] for size in sizes]
+    fresh, renumbered = itertools.count(), [[] for _ in sizes]
+    owners = [part for part, size in enumerate(sizes) for _ in range(size)]
+    if draw(st.booleans()):  # else the documents of a part come after those of the parts before it
+        owners = draw(st.permutations(owners))
+    dropped = draw(st.lists(st.integers(0, 1), min_size=len(sizes), max_size=len(sizes)))  # of each four
+    for part in owners:
+        renumbered[part].append(next(fresh) if draw(st.integers(1, 4)) > dropped[part] else None)
+    return parts, renumbered
+
+
+def as_merged(parts, renumbered, reused=None):
+    sorted_parts = [SortedKeys(*as_sorted(part)) for part in parts]
+    new = [
+        numpy.array([DROPPED if new is None else new for new in part], numpy.uint32)
+        if None in part or part != list(range(part[0] if part else 0, (part[-1] if part else -1) + 1))
+        else range(*([part[0], part[-1] + 1] if part else [0]))
+        for part in renumbered
+    ]
+    return merged(sorted_parts, new, reused)
+
+
+@given(case=parts_to_merge())
+@example(case=([], []))
+@example(case=([[]], [[]]))
+def test_merge_against_twin(case):
+    found = as_merged(*case)
+    expected = reference.sorted_keys(reference.merged(*case))
+    assert as_lists(found) == expected
+    for array in found:
+        array.fill(255)
+    again = as_merged(*case, found)
+    assert as_lists(again) == expected
+    assert again is found  # the memory is used again
+    other = as_sorted([(0, number) for number in range(len(found[1]) + 1)])
+    assert as_lists(as_merged(*case, other)) == expected
+
+
+@pytest.mark.few(5)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sizes", [(300_000,), (100, 5000, 270_000), (4096,) * 9])
+def test_merging_many(kind, sizes):
+    random = numpy.random.default_rng(len(sizes))
+    keys = [keys_of_kind(kind, size, random) for size in sizes]
+    parts = [SortedKeys(*sorted_keys(part, numpy.arange(len(part), dtype=numpy.uint32))) for part in keys]
+    kept = random.random(sum(sizes)) < 0.8
+    for is_mixed in (False, True):
+        owners = numpy.repeat(numpy.arange(len(sizes)), sizes)
+        owners = random.permutation(owners) if is_mixed else owners
+        order = numpy.argsort(owners, kind="stable")  # where the documents of each part are among all
+        new = numpy.where(kept, numpy.cumsum(kept) - 1, DROPPED).astype(numpy.uint32)
+        found = merged(parts, numpy.split(new[order], numpy.cumsum(sizes)[:-1]))
+        mixed = numpy.empty(sum(sizes), numpy.uint64)
+        mixed[order] = numpy.concatenate(keys)
+        expected = sorted_keys(mixed[kept], numpy.arange(kept.sum(), dtype=numpy.uint32))
+        for array, other in zip(found, expected):
+            numpy.testing.assert_array_equal(array, other)
+
+
+# ---- checksums ----
+
+
+@pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 17])
+def test_sums_against_twin(size):
+    data = numpy.random.default_rng(size).bytes(size)
+    assert block_sums(data).tolist() == reference.block_sums(data)
+    blocks = Blocks(data, block_sums(data), "a file")
+    blocks.check(0, size)
+    blocks.verify()
+    assert blocks.name == "a file"
+
+
+def test_damaged_blocks_are_found():
+    data = bytearray(numpy.random.default_rng(0).bytes(3 * BLOCK + 5))
+    sums = block_sums(data)
+    data[BLOCK] ^= 1
+    data[-1] ^= 128
+    blocks = Blocks(data, sums, "index/segment-000007")
+    blocks.check(0, BLOCK)
+    blocks.check(2 * BLOCK, 3 * BLOCK)
+    blocks.check(BLOCK, BLOCK)
+    for start, stop, first in [(0, BLOCK + 1, BLOCK), (2 * BLOCK - 1, 2 * BLOCK, BLOCK), (0, len(data), BLOCK)]:
+        with pytest.raises(
+            IndexDamagedError, match=f"index/segment-000007 is damaged: bytes {first} to {first + BLOCK - 1} "
+        ):
+            blocks.check(start, stop)
+    with pytest.raises(IndexDamagedError, match=f"bytes {3 * BLOCK} to {3 * BLOCK + 4} "):
+        blocks.check(3 * BLOCK, 3 * BLOCK + 1)
+    data[BLOCK] ^= 1
+    blocks.check(0, 3 * BLOCK)
+    data[0] ^= 1
+    blocks.check(0, BLOCK)  # not read again
+    with pytest.raises(IndexDamagedError, match=f"bytes 0 to {BLOCK - 1} "):
+        blocks.verify()
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 3), (2, 1), (0, 11)])
+def test_bad_parts_of_a_file(start, stop):
+    with pytest.raises(ValueError, match="must ascend from 0 to 10"):
+        Blocks(bytes(10), block_sums(bytes(10)), "a file").check(start, stop)
+
+
+def test_bad_sums():
+    with pytest.raises(ValueError, match="sums must hold 1 checksums, got 2"):
+        Blocks(bytes(10), numpy.zeros(2, numpy.uint64), "a file")
+
+
+# ---- files that are damaged ----
+
+
+class File:
+    """The bands and sketches of a segment as parts of one array, like those of a mapped file."""
+
+    def __init__(self, random, documents, bands, values):
+        keys = random.integers(0, values, (bands, documents), dtype=numpy.uint64) * numpy.uint64(M64 // values)
+        numbers = numpy.arange(documents, dtype=numpy.uint32)
+        self.parts = [part for row in keys for part in sorted_keys(row, numbers)]
+        self.parts.append(random.integers(0, 256, (documents, 64)).astype(numpy.uint8))
+        self.keys, self.documents, self.places = keys, documents, []
+        end = 0
+        for part in self.parts:
+            self.places.append(end)
+            end += -(-part.nbytes // 64) * 64
+        self.bytes = numpy.zeros(end, numpy.uint8)
+        for part, place in zip(self.parts, self.places):
+            self.bytes[place : place + part.nbytes] = part.reshape(-1).view(numpy.uint8)
+        self.sums = block_sums(self.bytes)
+
+    def open(self, checked=True):
+        """The bands and the searcher over the bytes as they are now."""
+        blocks = Blocks(self.bytes, self.sums, "segment-000001") if checked else None
+        views = [
+            self.bytes[place : place + part.nbytes].view(part.dtype).reshape(part.shape)
+            for part, place in zip(self.parts, self.places)
+        ]
+        bands = [SortedKeys(*views[i : i + 2], blocks) for i in range(0, len(views) - 1, 2)]
+        return bands, Searcher(bands, self.documents, views[-1])
+
+    def use(self, checked=True):
+        """Use all of the file; return what is found."""
+        bands, searcher = self.open(checked)
+        found = list(searcher.search(self.keys, self.parts[-1]))
+        new = numpy.arange(self.documents, dtype=numpy.uint32)
+        for band, keys in zip(bands, self.keys):
+            found += merged([band], [new])
+            starts, stops = band.find(keys)
+            found += [band.members(start, stop) for start, stop in zip(starts[:50], stops[:50])]
+            band.verify(self.documents)
+        return [array.tolist() for array in found]
+
+
+FILES = {
+    "small": (300, 2, 100),
+    "large": (5000, 2, 10**9),
+    "equal": (500, 1, 1),
+}
+
+
+@pytest.fixture(scope="module", params=FILES)
+def a_file(request):
+    return File(numpy.random.default_rng(1), *FILES[request.param])
+
+
+def test_a_good_file(a_file):
+    found = a_file.use()
+    assert found == a_file.use(checked=False)
+    own = [number in found[1][start:stop] for number, (start, stop) in enumerate(zip(found[0], found[0][1:]))]
+    assert len(own) == a_file.documents
+    assert all(own)
+
+
+@given(place=st.floats(0, 1), bit=st.integers(0, 7))
+@example(0.0, 0)
+@example(1.0, 7)
+@strategies.examples(60)
+def test_each_changed_bit_is_found(a_file, place, bit):
+    at = int(place * (len(a_file.bytes) - 1))
+    a_file.bytes[at] ^= 1 << bit
+    try:
+        with pytest.raises(
+            IndexDamagedError, match=r"segment-000001 is damaged: bytes \d+ to \d+ do not have their checksum"
+        ):
+            a_file.use()
+    finally:
+        a_file.bytes[at] ^= 1 << bit
+
+
+@given(data=st.data())
+@strategies.examples(200)
+def test_wrong_content_with_right_checksums(a_file, data):
+    """Whatever a file holds, reading it ends with a result or an error."""
+    before = a_file.bytes.copy()
+    changes = st.lists(st.sampled_from([0, 1, 127, 255]), min_size=4, max_size=4)
+    try:
+        for _ in range(data.draw(st.integers(1, 4))):
+            part = data.draw(st.integers(0, len(a_file.parts) - 1))
+            place = a_file.places[part] + data.draw(st.integers(0, a_file.parts[part].nbytes - 4))
+            a_file.bytes[place : place + 4] = data.draw(changes)
+        a_file.sums = block_sums(a_file.bytes)
+        with contextlib.suppress(IndexDamagedError):
+            a_file.use()
+        bands, _ = a_file.open()
+        with contextlib.suppress(IndexDamagedError):
+            bands[0].find(a_file.keys[0])
+    finally:
+        a_file.bytes[:] = before
+        a_file.sums = block_sums(a_file.bytes)
+
+
+def test_a_number_out_of_range():
+    arrays = sorted_keys(numpy.zeros(5, numpy.uint64), numpy.array([0, 1, 2, 3, 5], numpy.uint32))
+    bad = SortedKeys(*arrays)
+    for use in (
+        lambda: bad.verify(5),
+        lambda: merged([bad], [numpy.arange(5, dtype=numpy.uint32)]),
+        lambda: Searcher([bad], 5).search(numpy.zeros((1, 1), numpy.uint64)),
+    ):
+        with pytest.raises(IndexDamagedError, match="a document number is out of range"):
+            use()
+
+
+def test_numbers_and_keys_out_of_order():
+    keys, numbers = sorted_keys(numpy.zeros(5, numpy.uint64), numpy.arange(5, dtype=numpy.uint32))
+    bad = SortedKeys(keys, numbers[::-1].copy())
+    others = SortedKeys(*sorted_keys(numpy.arange(5, dtype=numpy.uint64), numpy.arange(5, dtype=numpy.uint32)))
+    keys, numbers = sorted_keys(numpy.arange(5, dtype=numpy.uint64), numpy.arange(5, dtype=numpy.uint32))
+    worse = SortedKeys(keys[[1, 0, 2, 3, 4]], numbers)
+    for use in (
+        lambda: bad.verify(5),
+        lambda: worse.verify(5),
+        lambda: merged([bad, others], [numpy.arange(5, dtype=numpy.uint32)] * 2),
+        lambda: merged([worse], [numpy.arange(5, dtype=numpy.uint32)]),
+    ):
+        with pytest.raises(IndexDamagedError, match="the sorted keys are not in order"):
+            use()
+
+
+def test_numbers_out_of_order_in_several_windows():
+    documents = 200_000
+    bad = SortedKeys(numpy.zeros(4, numpy.uint64), numpy.array([150_000, 70_000, 3, 199_999], numpy.uint32))
+    with pytest.raises(IndexDamagedError, match="the sorted keys are not in order"):
+        Searcher([bad], documents).search(numpy.zeros((1, 1), numpy.uint64))
+
+
+@pytest.mark.parametrize(("keys", "numbers"), [(4, 5), (6, 5), (5, 0)])
+def test_sections_of_different_length(keys, numbers):
+    with pytest.raises(IndexDamagedError, match=f"there are {keys} keys and {numbers} documents"):
+        SortedKeys(numpy.zeros(keys, numpy.uint64), numpy.zeros(numbers, numpy.uint32))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"keys": numpy.zeros(5, numpy.int64)}, "keys must be a contiguous array of uint64"),
+        ({"keys": numpy.zeros((5, 1), numpy.uint64)}, "keys must be a contiguous array of uint64"),
+        ({"numbers": numpy.zeros(10, numpy.uint32)[::2]}, "numbers must be a contiguous array of uint32"),
+        ({"blocks": Blocks(bytes(100), block_sums(bytes(100)), "a file")}, "parts of the file"),
+    ],
+)
+def test_bad_sections(change, message):
+    arrays = {"keys": numpy.zeros(5, numpy.uint64), "numbers": numpy.zeros(5, numpy.uint32)}
+    with pytest.raises(ValueError, match=message):
+        SortedKeys(**arrays | change)
+
+
+def test_bad_parts_of_a_segment():
+    band = SortedKeys(*sorted_keys(numpy.zeros(5, numpy.uint64), numpy.arange(5, dtype=numpy.uint32)))
+    for arguments, message in [
+        (([], 5), "bands must be one or more"),
+        (([band], -1), "documents must be from 0"),
+        (([band], 5, numpy.zeros((4, 8), numpy.uint8)), "sketches must be of 5 documents"),
+        (([band], 5, numpy.zeros((5, 0), numpy.uint8)), "sketches must be of 5 documents"),
+        (([band], 5, numpy.zeros((5, 8), numpy.int8)), "sketches must be a contiguous matrix"),
+        (([band], 5, numpy.zeros((5, 8), ">u4")), "sketches must be a contiguous matrix"),
+        (([band], 5, numpy.zeros((8, 5), numpy.uint8).T), "sketches must be a contiguous matrix"),
+        (([band], 5, None, numpy.zeros(2, numpy.uint8)), "removed must have a bit for each of 5 documents"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            Searcher(*arguments)
+    with pytest.raises(TypeError):
+        Searcher([None], 5)
+    with pytest.raises(ValueError, match="rows require sketches"):
+        Searcher([band], 5).search(numpy.zeros((1, 1), numpy.uint64), numpy.zeros((1, 8), numpy.uint8))
+
+
+def test_a_file_without_documents():
+    a_file = File(numpy.random.default_rng(0), 0, 2, 9)
+    bands, searcher = a_file.open()
+    bounds, numbers, equal = searcher.search(numpy.zeros((2, 3), numpy.uint64), numpy.zeros((3, 64), numpy.uint8))
+    assert [bounds.tolist(), numbers.tolist(), equal.tolist()] == [[0, 0, 0, 0], [], []]
+    bands[0].verify(0)
+
+
+def test_parts_of_several_files():
+    files = [File(numpy.random.default_rng(i), 30, 2, 9) for i in range(2)]
+    bands = [file.open()[0] for file in files]
+    with pytest.raises(ValueError, match="parts of one file"):
+        Searcher([bands[0][0], bands[1][1]], 30)
+    with pytest.raises(ValueError, match="parts of the file"):
+        Searcher(bands[0], 30, files[1].parts[-1])
+
+
+# ---- threads ----
+
+
+def test_threads_share_a_segment(a_file):
+    expected = a_file.use()
+    _, searcher = a_file.open()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: searcher.search(a_file.keys, a_file.parts[-1]), range(8)))
+    for one in found:
+        assert [array.tolist() for array in one] == expected[:3]

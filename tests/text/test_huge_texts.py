@@ -1,0 +1,247 @@
+"""Texts of many megabytes: hashed in pieces, with the same fingerprints, and interrupted soon after a signal."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy
+import pytest
+
+import lsh
+from lsh import MinHasher, Shingles
+from lsh.base.threads import Stopped, end_if_stopped, map_in_order, stop_when
+
+PIECE = 1 << 23  # bytes: PIECE in _minhash.pyx, which fss reads at once
+
+
+def mixed(size: int, seed: int) -> bytes:
+    """Words of ASCII and others, punctuation, white space and undecodable bytes, with a space at the end."""
+    draw = random.Random(seed)
+    parts = [
+        "é".encode(),
+        "\U0001f600".encode(),
+        b"\x80\x80\x80\x80\x80",
+        b"\xff",
+        b"\xe2\x82",
+        b" ",
+        b"  ",
+        b", ",
+        b"abc",
+        b"x",
+    ]
+    made = b"".join(draw.choices(parts, k=size // 2))
+    return made[: size - 1] + b" "
+
+
+def slow(value: object) -> object:
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
+SHINGLES = [
+    slow(Shingles(1, "byte")),
+    Shingles(9, "byte"),
+    slow(Shingles(1)),
+    Shingles(8),
+    slow(Shingles(1, "word")),
+    Shingles(3, "word"),
+]
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("shingles", SHINGLES, ids=str)
+def test_fss_in_pieces(shingles):
+    """A text repeated many times has the same shingles, and so the same fingerprint, as one repeated twice."""
+    hasher = MinHasher(64, scheme="fss", shingles=shingles)
+    for seed, size in enumerate((50_001, 70_003, 99_999)):
+        text = mixed(size, seed)
+        times = PIECE // size + 1 + seed * (PIECE // size)
+        assert numpy.array_equal(hasher.fingerprint(text * times), hasher.fingerprint(text * 2))
+
+
+@pytest.mark.parametrize("gap", [", ", slow(" "), slow("\u3000")])
+def test_fss_of_words_far_apart(gap):
+    """Whole pieces without a word, and the end of a text too short for another shingle."""
+    for n in (1, 3):
+        hasher = MinHasher(32, scheme="fss", shingles=Shingles(n, "word"))
+        for words in (["a", "b", "c", "d", "e"], ["a", "b"], ["a"]):
+            far = gap * (2 * PIECE // len(gap.encode()) + 5)
+            for at in range(len(words) + 1):
+                text = " ".join(words[:at]) + far + " ".join(words[at:])
+                assert numpy.array_equal(hasher.fingerprint(text), hasher.fingerprint(" ".join(words)))
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("hashbytes", [4, 8])
+@pytest.mark.parametrize(
+    "shingles", [*SHINGLES, slow(Shingles(40, "byte")), slow(Shingles(3000, "char")), Shingles(90_000)], ids=str
+)
+def test_murmur3_in_pieces(shingles, hashbytes):
+    """With many seeds a text is cut into small pieces; with one it is not cut."""
+    seeds = list(range(2000))
+    many = MinHasher(seeds, hashbytes=hashbytes, shingles=shingles)
+    text = mixed(150_000 if shingles.n < 20 else 90_200, 5)
+    if shingles.n > 100:
+        text = text.replace(b"\x80", b"")[: 90_200 if shingles.n > 10_000 else 6000]
+    found = many.fingerprint(text)
+    for seed in (0, 777, 1999):
+        assert found[seed] == MinHasher([seed], hashbytes=hashbytes, shingles=shingles).fingerprint(text)[0]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"normalize": "NFKC"},
+        {"lowercase": True, "collapse_whitespace": True},
+        {"strip_punctuation": True, "collapse_whitespace": True, "normalize": "NFC", "lowercase": True},
+    ],
+)
+def test_normalisation_in_pieces(options, monkeypatch):
+    draw = random.Random(3)
+    parts = [
+        "Σ",
+        "ΑΣ",
+        "e\u0301",
+        "\u0301",
+        " ",
+        "  ",
+        ". ",
+        " .",
+        "İ",
+        "ﬁ",
+        "A",
+        "9",
+        "\u3000",
+        "\n",
+        "ß",
+        "한",
+        "ᄒ",
+        "ᅡ",
+    ]
+    texts = ["".join(draw.choices(parts, k=400)).encode() for _ in range(60)] + [mixed(3000, 4)]
+    shingles = Shingles(5, **options)
+    whole = [shingles.apply(text) for text in texts]
+    for size in (1, 7, 100):
+        monkeypatch.setattr("lsh.text.shingling.PIECE", size)
+        assert [shingles.apply(text) for text in texts] == whole
+
+
+# Signals.
+
+
+class Interrupt(KeyboardInterrupt):
+    """The exception that the signal handler of these tests raises."""
+
+
+@contextmanager
+def interrupted(after: float) -> Iterator[None]:
+    """Raise `Interrupt` in the main thread by a signal after this many seconds."""
+
+    def handler(*_: object) -> None:
+        raise Interrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, after)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def seconds_to_end(after: float, work: Callable[[], object]) -> float:
+    """Repeat the work until a signal interrupts it; return the seconds from the signal to the end of the work."""
+
+    def repeat() -> None:
+        with interrupted(after):
+            while True:
+                work()
+
+    begun = time.monotonic()
+    with pytest.raises(Interrupt):
+        repeat()
+    return time.monotonic() - begun - after
+
+
+def two_texts(beyond_ascii: bool) -> list[str]:
+    """Two near duplicates of 20 MB, whose words are drawn from a large vocabulary."""
+    draw = numpy.random.default_rng(1)
+    words = ["".join(map(chr, draw.integers(97, 123, 6))) for _ in range(50_000)]
+    text = " ".join([words[i] for i in draw.integers(0, len(words), 20_000_000 // 7)])
+    return [text + (" é" if beyond_ascii else " e"), text[:9_000_000] + " changed " + text[9_000_000:]]
+
+
+WORK: dict[str, Callable[[list[str]], object]] = {
+    "compare bytes": lambda texts: lsh.jaccard(*texts),
+    "compare long bytes": lambda texts: lsh.jaccard(*texts, shingles=Shingles(12)),
+    "compare words": lambda texts: lsh.jaccard(*texts, shingles=Shingles(5, "word")),
+    "murmur3": lambda texts: MinHasher(1000, char_ngram=8).fingerprints(texts, num_threads=2),
+    "murmur3 of one text": lambda texts: MinHasher(1000, char_ngram=8).fingerprint(texts[0]),
+    "normalise": lambda texts: lsh.deduplicate(
+        texts, shingles=Shingles(8, lowercase=True, normalize="NFKC"), num_threads=2
+    ),
+    "deduplicate": lambda texts: lsh.deduplicate(texts, num_threads=2),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs setitimer")
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("beyond_ascii", [False, True])
+def test_a_signal_ends_the_work_on_huge_texts(work, beyond_ascii):
+    texts = two_texts(beyond_ascii)
+    for after in (0.1, 0.6):
+        assert seconds_to_end(after, lambda: WORK[work](texts)) < 1.5
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs setitimer")
+def test_a_signal_ends_the_work_on_a_large_text():
+    """A few seconds of hashing that need little memory."""
+    text = "a text that is hashed 4,096 times for each shingle, for some seconds" * 60_000
+    hasher = MinHasher(4096, char_ngram=5)
+    assert seconds_to_end(0.05, lambda: hasher.fingerprints([text] * 50, num_threads=1)) < 5
+
+
+def test_helpers_end_when_their_results_are_not_wanted():
+    """A helper thread that is still working is stopped; the caller's exception is raised."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(item: int) -> None:
+        if threading.current_thread() is threading.main_thread():
+            begun.wait(60)
+            raise Interrupt
+        begun.set()
+        try:
+            while True:
+                end_if_stopped()
+                time.sleep(0.001)
+        except Stopped:
+            ended.set()
+            raise
+
+    with pytest.raises(Interrupt):
+        list(map_in_order(work, range(9), 2))
+    assert ended.is_set()
+
+
+def test_only_threads_that_were_told_how_to_ask_are_stopped():
+    answers: list[object] = []
+
+    def thread(ask: Callable[[], bool] | None) -> None:
+        if ask is not None:
+            stop_when(ask)
+        try:
+            answers.append(MinHasher(4096, char_ngram=5).fingerprint("abc" * 100_000).tolist())
+        except Stopped:
+            answers.append("stopped")
+
+    for ask in (None, lambda: False, lambda: True):
+        one = threading.Thread(target=thread, args=(ask,))
+        one.start()
+        one.join()
+    assert answers[0] == answers[1] != "stopped"
+    assert answers[2] == "stopped"

@@ -1,0 +1,342 @@
+"""The exact sets of shingles behind `lsh.jaccard`: thresholds, cache, parts of large texts, hashes that collide.
+
+None of these may change a similarity, so the expected values are always those of reference.py.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy
+import pytest
+import reference
+import strategies
+from hypothesis import example, given
+from hypothesis import strategies as st
+from running import environment
+
+from lsh import Shingles
+from lsh._minhash import UNIT_CODES, siphash13
+from lsh.engine.comparing import Pairs, Similarity
+from lsh.text.batch import Batch
+from lsh.text.sets import ShingleSets
+from lsh.text.shingling import ascii_flags, normalizer
+
+WEAK = bytes(128)  # all long hashes collide; a short shingle is its own token, with top bits 0
+ONE_BIT = bytes(40) + b"\x5a" * 80 + struct.pack("<Q", 1)
+SECRETS = [None, WEAK, ONE_BIT, b"\x01" * 128, bytes(range(120)) + b"\xff" * 8]
+
+
+def sets(texts, shingles: Shingles, **options) -> ShingleSets:
+    batch = Batch(texts, transform=normalizer(shingles))
+    return ShingleSets(batch, UNIT_CODES[shingles.unit], shingles.n, ascii_flags(shingles), **options)
+
+
+def similarities(found: ShingleSets, asked, least: float = 0.0) -> list[float]:
+    """The similarities of pairs of texts, asked for in their order, 0.0 where `Pairs` finds them below `least`.
+
+    The pairs are documents two by two from the last one down, as `Pairs` goes; no filter comes before the sets.
+    """
+    texts = numpy.array(asked, numpy.int32).reshape(-1)[::-1].copy()
+    links = numpy.arange(-1, len(texts) - 1, dtype=numpy.int32).reshape(1, -1)
+    links[0, ::2] = -1
+    similarity = Similarity(numpy.zeros((1, 1), numpy.uint8), numpy.zeros_like(texts), found, texts, 0)
+    pairs = Pairs(similarity, links, numpy.arange(len(texts), dtype=numpy.int32), least)
+    values, document = [0.0] * len(asked), len(texts) - 1
+    while document >= 0:
+        document, *found = pairs.run(document, -1, 1000)
+        for of, partner, value in zip(*(array.tolist() for array in found)):
+            assert partner == of - 1
+            values[(len(texts) - of) // 2] = value
+    return values
+
+
+def all_pairs(found: ShingleSets, count: int, least: float = 0.0) -> list[float]:
+    return similarities(found, [(i, j) for i in range(count) for j in range(count)], least)
+
+
+def expected_pairs(texts, shingles: Shingles) -> list[float]:
+    made = [set(reference.shingles(text, shingles.n, shingles.unit, **normalisation(shingles))) for text in texts]
+    return [len(a & b) / len(a | b) if a and b else 0.0 for a in made for b in made]
+
+
+def normalisation(shingles: Shingles) -> dict[str, object]:
+    return {name: value for name, value in shingles.to_dict().items() if name not in ("n", "unit")}
+
+
+batches = st.lists(strategies.alike(), min_size=1, max_size=3).map(
+    lambda pairs: [text for pair in pairs for text in pair]
+)
+
+
+@strategies.examples(100)
+@given(
+    texts=batches,
+    n=strategies.shingle_sizes,
+    unit=strategies.units,
+    options=strategies.normalisations,
+    secret=st.sampled_from(SECRETS),
+    max_cached=st.sampled_from([0, 300, 1000, 1 << 20]),
+    least=st.floats(0.01, 1),
+)
+@example(["abcdefgh", "abcdefghé", "éabcdefgh", "abcdefgh" * 2], 8, "char", {}, WEAK, 1000, 0.01)
+@example([b"\0\0", b"\0", b"\0\0\0\0\0\0\0\0\0"], 8, "byte", {}, WEAK, 0, 1.0)
+@example(["\0", "\0\0", "\0 \0é", "é\0"], 1, "char", {}, WEAK, 0, 0.5)
+def test_similarities_against_twin(texts, n, unit, options, secret, max_cached, least):
+    shingles = Shingles(n, unit, **options)
+    found = sets(texts, shingles, secret=secret, max_cached=max_cached)
+    expected = expected_pairs(texts, shingles)
+    for threshold in (0.0, least, 0.0, least):
+        assert all_pairs(found, len(texts), threshold) == [value if value >= threshold else 0.0 for value in expected]
+
+
+@given(
+    pair=strategies.alike(),
+    n=st.integers(1, 12),
+    unit=strategies.units,
+    least=st.one_of(st.floats(0, 1), st.sampled_from([0.5, 0.8, -1.0, 2.0, math.inf, math.nan])),
+)
+def test_a_threshold_prunes_what_is_below_it(pair, n, unit, least):
+    """The threshold is the similarity itself or one of the next floats."""
+    shingles = Shingles(n, unit)
+    value = reference.jaccard(*pair, n, unit)
+    found = sets(pair, shingles)
+    for threshold in (least, value, math.nextafter(value, 2), math.nextafter(value, -1)):
+        for asked in ((0, 1), (1, 0)):
+            assert similarities(found, [asked], threshold) == [value if value >= threshold else 0.0]
+
+
+def test_every_threshold_of_small_sets():
+    """Sets of up to 12 letters that share s: each pair is found at its own similarity, and not just above it."""
+    letters = "abcdefghijklmnopqrstuvwx"
+    texts = [letters[:a] for a in range(1, 13)] + [letters[12 - s : 24 - s] for s in range(13)]
+    found, expected = sets(texts, Shingles(1)), expected_pairs(texts, Shingles(1))
+    for value in sorted(set(expected)):
+        for least in (math.nextafter(value, -1), value, math.nextafter(value, 2)):
+            assert all_pairs(found, len(texts), least) == [x if x >= least else 0.0 for x in expected]
+
+
+def words_like(draw: random.Random, count: int) -> bytes:
+    return b" ".join(b"w%d" % draw.randrange(count) for _ in range(count))
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("secret", SECRETS[::4])
+@pytest.mark.parametrize(
+    ("n", "unit"),
+    [
+        *[(3, "byte"), (1, "word")],
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [(8, "char"), (12, "byte"), (5, "char"), (3, "word")]
+        ),
+    ],
+)
+def test_large_texts_are_compared_in_parts(n, unit, secret):
+    """Small and large texts in one batch, each in as many parts as needed, with and without a cache."""
+    draw = random.Random(n)
+    long = words_like(draw, 6000)
+    texts = [
+        long,
+        long[:20_000],
+        long[9000:],
+        long[:500],
+        b"",
+        (long[:9000].decode() + "é" + long[9000:18_000].decode()).encode(),
+        b"x",
+        long[::-1],
+        b"w1 w2 w3 " * 3000,
+    ]
+    shingles = Shingles(n, unit)
+    expected = expected_pairs(texts, shingles)
+    for max_cached in (0, 40_000, 1 << 24):
+        found = sets(texts, shingles, max_shingles=1024, max_cached=max_cached, secret=secret)
+        assert all_pairs(found, len(texts)) == expected
+        assert all_pairs(found, len(texts), 0.4) == [value if value >= 0.4 else 0.0 for value in expected]
+    for most in (1024, 1 << 20):
+        found = sets(texts, shingles, max_shingles=most, secret=secret)
+        assert found.matrix(len(texts), 0).ravel().tolist() == expected
+        assert found.matrix(4, 1).ravel().tolist() == numpy.reshape(expected, (len(texts), -1))[:4, 1:].ravel().tolist()
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("shingles", [Shingles(4), Shingles(2, "word"), Shingles(11, "byte"), Shingles(7, "byte")])
+def test_a_cache_of_any_size_changes_nothing(shingles):
+    """Texts are requested in an order that evicts the oldest ones at every position of the rings."""
+    draw = random.Random(5)
+    texts = [words_like(draw, draw.randrange(1, 60)) for _ in range(40)]
+    chosen = [draw.randrange(40) for _ in range(250)]
+    asked = [(i, draw.randrange(40)) for i in chosen for _ in range(12)]
+    expected = similarities(sets(texts, shingles), asked)
+    for max_cached in (0, 100, 999, 3000, 10_007, 50_000):
+        found = sets(texts, shingles, max_cached=max_cached)
+        for least in (0.0, 0.1, 0.2):
+            assert similarities(found, asked, least) == [value if value >= least else 0.0 for value in expected]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("n", "unit"), [(5, "byte"), (5, "char"), (12, "byte"), (2, "word")])
+def test_every_threshold_of_texts_from_a_template(n, unit):
+    """Texts of many sizes, each compared with all others: most are pruned by their bitmaps, whose sizes differ."""
+    draw = random.Random(n)
+    parts = [words_like(draw, 8) for _ in range(40)]
+    texts = []
+    for i in range(24):
+        kept = [
+            words_like(draw, 8) if draw.random() < 0.1 * (i % 4) else part for part in parts[: 1 + draw.randrange(40)]
+        ]
+        texts.append(b" ".join(kept))
+    shingles = Shingles(n, unit)
+    found, expected = sets(texts, shingles), expected_pairs(texts, shingles)
+    for value in [0.0, *sorted(set(expected))[::9]]:
+        for least in (value, math.nextafter(value, 2)):
+            assert all_pairs(found, len(texts), least) == [x if x >= least else 0.0 for x in expected]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("shingles", [Shingles(5, "byte"), Shingles(12), Shingles(2, "word", lowercase=True)])
+@pytest.mark.parametrize("max_cached", [0, 400, 3000, 1 << 20])
+def test_threads_share_a_cache(shingles, max_cached):
+    """Each thread asks for the pairs in another order, so that entries come and go while others read them."""
+    rng = random.Random(0)
+    words = ["".join(rng.choices("abcdefgh", k=6)) for _ in range(40)]
+    texts = [" ".join([*words[i:], words[0].upper(), *words[: i % 7]]) for i in range(30)]
+    first = sets(texts, shingles, max_cached=max_cached)
+    expected = expected_pairs(texts, shingles)
+    pairs = [(i, j) for i in range(30) for j in range(30)]
+
+    def ask(found: ShingleSets, seed: int) -> None:
+        order = random.Random(seed).sample(range(900), 900)
+        for least in (0.0, 0.5, 0.9):
+            values = similarities(found, [pairs[k] for k in order], least)
+            assert values == [expected[k] if expected[k] >= least else 0.0 for k in order]
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(ask, first.sharing(), seed) for seed in range(8)]:
+            done.result()
+    ask(first, 8)
+
+
+def test_sets_that_share_a_cache_are_of_the_same_texts_and_shingles():
+    batch = Batch(["ab", "cd", "ef"])
+    found = ShingleSets(batch, UNIT_CODES["byte"], 2, secret=WEAK)
+    assert found.sharing().sharing().matrix(3, 0).tolist() == found.matrix(3, 0).tolist() == numpy.eye(3).tolist()
+    for other, unit, n, options in (
+        (Batch(["ab", "cd", "ef"]), "byte", 2, {"secret": WEAK}),
+        (batch, "char", 2, {"secret": WEAK}),
+        (batch, "byte", 3, {"secret": WEAK}),
+        (batch, "byte", 2, {"secret": WEAK, "flags": 1}),
+        (batch, "byte", 2, {"secret": WEAK, "max_shingles": 1024}),
+        (batch, "byte", 2, {}),
+    ):
+        with pytest.raises(ValueError, match="like must have the same parameters"):
+            ShingleSets(other, UNIT_CODES[unit], n, like=found, **options)
+
+
+def test_a_token_of_zero_is_a_shingle_like_others():
+    """The token of a short shingle is 0 if the shingle equals the first word of the secret."""
+    texts = ["abcdefgh", "xabcdefghx", "abcdefgé", "zzzzzzzzz", "aabcdefgh"]
+    for n, unit in ((8, "byte"), (8, "char"), (3, "char"), (1, "word")):
+        shingles = Shingles(n, unit)
+        secret = (
+            reference.as_bytes("abcdefgh")[: 8 if unit == "word" else n].ljust(8, b"\0") + b"\x07" * 112 + b"\xff" * 8
+        )
+        found, expected = sets(texts, shingles, secret=secret), expected_pairs(texts, shingles)
+        for least in (0.0, 0.1, 0.3):
+            assert all_pairs(found, len(texts), least) == [value if value >= least else 0.0 for value in expected]
+
+
+def test_buckets_overflow():
+    """Every token hashes to the first bucket, so probing fills the next ones and wraps at the end of the table."""
+    draw = random.Random(2)
+    texts = [draw.randbytes(size) for size in (300, 700, 1500)]
+    texts += [texts[2][400:] + texts[0], texts[1] * 2]
+    for n in (2, 5, 9):
+        shingles = Shingles(n, "byte")
+        assert all_pairs(sets(texts, shingles, secret=WEAK), len(texts)) == expected_pairs(texts, shingles)
+
+
+@strategies.examples(100)
+@given(
+    texts=st.lists(strategies.alike(), max_size=8).map(lambda pairs: [text for pair in pairs for text in pair]),
+    n=strategies.shingle_sizes,
+    unit=strategies.units,
+    options=strategies.normalisations,
+    secret=st.sampled_from(SECRETS),
+    rows=st.integers(0, 16),
+    first=st.integers(0, 16),
+)
+@example(["\0", "\0\0", "\0 \0é", "é\0"] * 4, 1, "char", {}, WEAK, 16, 0)
+@example(["abcdefghij", "xabcdefghijx", "é", ""] * 4, 9, "byte", {}, WEAK, 5, 7)
+def test_matrix_against_twin(texts, n, unit, options, secret, rows, first):
+    """With 1,024 shingles in memory, an index has 8 texts at most."""
+    shingles = Shingles(n, unit, **options)
+    rows, first, count = min(rows, len(texts)), min(first, len(texts)), len(texts)
+    expected = numpy.reshape(expected_pairs(texts, shingles), (count, count))
+    found = sets(texts, shingles, secret=secret, max_shingles=1024)
+    assert numpy.array_equal(found.matrix(rows, first), expected[:rows, first:])
+    assert numpy.array_equal(found.matrix(count, 0), expected)
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("n", [5, 9])
+@pytest.mark.parametrize("size", [1, 255, 256, 257, 511, 512, 513, 1024, 1025])
+def test_a_matrix_is_the_same_in_blocks_of_any_size(size, n):
+    """An index ends at 8 texts, 1,024 distinct shingles or 2,048 with repeats; a larger text has one of its own."""
+    draw = random.Random(size)
+    texts = [draw.randbytes(size + n - 1) for _ in range(5)]
+    texts = [texts[i % 5] if i % 3 else draw.randbytes(n - 1) + texts[i % 5][n - 1 :] for i in range(17)]
+    shingles = Shingles(n, "byte")
+    expected = numpy.reshape(expected_pairs(texts, shingles), (17, 17))
+    for count in (7, 8, 9, 16, 17):
+        few = expected[:count, :count]
+        for max_cached in (0, 1 << 20):
+            found = sets(texts[:count], shingles, max_shingles=1024, max_cached=max_cached)
+            for rows, first in ((count, 0), (3, 1), (count, 2), (count, count - 1), (1, 0)):
+                assert numpy.array_equal(found.matrix(rows, first), few[:rows, first:])
+
+
+def test_bad_arguments():
+    found = sets(["a", "b"], Shingles(1))
+    for rows, first_column in ((3, 0), (-1, 0), (2, 3), (2, -1)):
+        with pytest.raises(ValueError, match="rows and first_column must lie within the batch"):
+            found.matrix(rows, first_column)
+    for n, unit in ((0, 0), (1, 3), (1, -1)):
+        with pytest.raises(ValueError, match="n must be 1 or more, and unit a value of UNIT_CODES"):
+            ShingleSets(Batch(["a"]), unit, n)
+    for most in (0, 1023, 2**40):
+        with pytest.raises(ValueError, match="max_shingles must be"):
+            sets(["a"], Shingles(1), max_shingles=most)
+    with pytest.raises(ValueError, match="a secret has 128 bytes, got 3"):
+        sets(["a"], Shingles(1), secret=b"abc")
+
+
+# SipHash.
+
+
+def test_siphash_of_the_paper():
+    """Appendix A of the paper, for 2 and 4 rounds: the vector of reference.py."""
+    assert reference.siphash(bytes(range(15)), 0x0706050403020100, 0x0F0E0D0C0B0A0908, 2, 4) == 0xA129CA6149BE45E5
+
+
+words64 = st.integers(0, 2**64 - 1)
+
+
+@given(data=st.binary(max_size=70), k0=words64, k1=words64)
+@example(b"", 0, 0)
+def test_siphash_against_twin(data, k0, k1):
+    assert siphash13(data, k0, k1) == reference.siphash(data, k0, k1)
+
+
+@pytest.mark.skipif(sys.hash_info.algorithm != "siphash13", reason="this Python hashes bytes in another way")
+def test_siphash_is_that_of_python():
+    """With PYTHONHASHSEED=0 the key of Python's own hash of bytes is 0."""
+    script = "print(*[hash(bytes(range(size))) % 2**64 for size in range(1, 40)])"
+    variables = {**environment(), "PYTHONHASHSEED": "0"}
+    told = subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=True)
+    assert [siphash13(bytes(range(size)), 0, 0) for size in range(1, 40)] == [int(x) for x in told.stdout.split()]

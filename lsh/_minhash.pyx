@@ -2,8 +2,8 @@
 """Shingles, hashes and minima over batches of raw bytes.
 
 Sizes are checked here, scratch memory is allocated and freed, and the GIL is released while the kernels run. Defaults
-and the meaning of parameters are defined in `lsh.text.shingling` and `lsh.minhash`. The kernels are linked into this module;
-others reach them through its .pxd.
+and the meaning of parameters are defined in `lsh.text.shingling` and `lsh.sketch.hasher`. The kernels are linked into
+this module; others reach them through its .pxd. Band keys are here, too: they are hashes of components.
 """
 
 from cython cimport final

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import lsh
-import lsh.index
+import lsh.store.view
 import lsh.store.writer
 from lsh.store.index import Index
 
@@ -22,6 +22,12 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let few documents fill the log, and few segments be merged."""
     for name, value in LIMITS.items():
         monkeypatch.setattr(lsh.store.writer, name, value)
+
+
+def patch_read_manifest(monkeypatch: pytest.MonkeyPatch, function: Any) -> None:
+    """Replace the function that reads manifests, where it is used."""
+    for module in (lsh.store.index, lsh.store.view):
+        monkeypatch.setattr(module, "read_manifest", function)
 
 
 def text(number: int) -> str:

@@ -129,7 +129,7 @@ def test_a_tag_that_does_not_fit_is_an_error(tag, version, changelog, message):
 def test_all_files_have_the_same_version(tmp_path):
     assert release.version_of()
     for name in release.VERSIONS:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text((ROOT / name).read_text("utf-8"), "utf-8")
     assert release.version_of(tmp_path) == release.version_of()
     for name in release.VERSIONS:

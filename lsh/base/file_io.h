@@ -1,7 +1,7 @@
 /* Reading, writing and mapping of parts of files for the bindings (floor 1): pread, writev and mmap, which Windows lacks.
  *
  * On Windows, reading moves the position of the file, so a caller must not use a file in two threads at the same time; the
- * lock of _positions.py is for that. There lsh_map fails, and its callers read the file.
+ * lock of base/file_io.py is for that. There lsh_map fails, and its callers read the file.
  *
  * Functions that read or write return how many bytes, maybe fewer than asked for, or -1 and set errno. */
 #ifndef LSH_POSITIONS_H

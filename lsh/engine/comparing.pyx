@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Documents that share a bucket, compared; the pairs of `find_pairs`, and identical texts.
 
-A bucket is a chain of documents (`lsh.engine.grouping.Linker`). `Similarity` compares two documents, also for
-`lsh.engine.deciding`, and `Pairs` finds every pair. Documents are numbers from 0 here; `lsh.engine.dedup` maps them to positions.
+A bucket is a chain of documents (`grouping.Linker`). `Similarity` compares two documents, also for `deciding`, and
+`Pairs` finds every pair. Documents are numbers from 0 here; `lsh.engine.dedup` maps them to positions.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING

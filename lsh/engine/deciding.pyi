@@ -1,4 +1,4 @@
-# Types of lsh/_deciding.pyx; compared with the build by mypy's stubtest.
+# Types of lsh/engine/deciding.pyx; compared with the build by mypy's stubtest.
 
 from collections.abc import Callable, Iterable
 from typing import Any, final

@@ -191,7 +191,7 @@ cdef class Decisions:
     cdef const int32_t[::1] ranks
     cdef int32_t[::1] witness          # -1 of a kept document
     cdef double[::1] value             # the similarity to the witness
-    cdef int32_t[::1] parents          # of the walk over components: see _components.pxd; None of the other
+    cdef int32_t[::1] parents          # of the walk over components: see base/components.pxd; None of the other
     cdef int32_t[:, ::1] before        # by band, for each document of the window, how many members it is scored with
     cdef int32_t[::1] most_before      # the largest of these
     cdef Py_ssize_t window             # where the window begins

@@ -2,9 +2,9 @@
 """Band keys to buckets.
 
 For a corpus, a bucket is a chain: `Linker` gives each document, for each band, its latest predecessor in the same
-bucket, and the walks of `lsh.engine.comparing` follow the chains. `KeyTable` finds the same predecessors in less memory, part
-by part of the keys. For a cache, which grows and shrinks, `BinTables` holds one
-hash table a band. Arguments are checked here; `lsh.engine.dedup` and `lsh.cache` give them their meaning.
+bucket, and the walks of `comparing` follow the chains. `KeyTable` finds the same predecessors in less memory, part by
+part of the keys. For a cache, which grows and shrinks, `BinTables` holds one hash table a band. Arguments are checked
+here; `lsh.engine.dedup` and `lsh.store.cache` give them their meaning.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t

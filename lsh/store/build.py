@@ -1,7 +1,7 @@
 """Writing segments: of documents in memory, or merged from other segments.
 
 A merge copies sections in steps, without hashing or sorting anything again, and texts as compressed blocks where no
-document of a block is removed. `_segment` reads what is written here.
+document of a block is removed. `store.segment` reads what is written here.
 """
 
 from __future__ import annotations

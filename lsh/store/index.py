@@ -1,8 +1,8 @@
 """An index on disk: documents that are found by similarity, shared by one writer and many readers.
 
-`Index` defines the operations. The modules of this folder, from bottom to top: `_disk` changes files, `_format`
-declares their structures, `_segment` and `_log` hold documents, `_manifest` names the files of a commit, `_view` has
-the documents of one moment, `_writer` changes them and `_query` searches them.
+`Index` defines the operations. Its modules, from bottom to top: `disk` changes files, `file_format` declares their
+structures, `segment` and `log` hold documents, `manifest` names the files of a commit, `view` has the documents of one
+moment, `writer` changes them and `query` searches them.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from lsh.store.disk import Disk
 from lsh.store.file_format import NO_TIME, IndexDamagedError
 from lsh.store.lock import IndexLockedError, WriterLock
 from lsh.store.log import LogReader
-from lsh.store.manifest import Manifest, Note, Parameters, read
+from lsh.store.manifest import Manifest, Note, Parameters, read_manifest
 from lsh.store.matches import Matches
 from lsh.store.query import Asked, Search, bands_recall, estimator_of, recall_at
 from lsh.store.segment import Documents
 from lsh.store.snapshot import IndexSnapshot
-from lsh.store.view import Place, View, opened
+from lsh.store.view import Place, View, open_view
 from lsh.store.writer import Writer, create_index
 from lsh.text.batch import Batch
 from lsh.text.collections import allows_missing, each_piece
@@ -272,17 +272,17 @@ class Index(Stored):
             remedy = "correct the path, or make an index with create"
             raise FileNotFoundError(f"no index at {folder}: {file} does not exist; {remedy}")
         if mode == "a":
-            manifest = read(folder)
+            manifest = read_manifest(folder)
             lookup = arguments.checked_lookup(texts, manifest.parameters)
             return cls._opened_to_write(folder, lookup, WriterLock(folder), disk)
-        view, log = opened(folder)
+        view, log = open_view(folder)
         lookup = arguments.checked_lookup(texts, view.manifest.parameters)
         return cls.__new__(cls)._set_up(folder, lookup, view, log, disk)
 
     @classmethod
     def _opened_to_write(cls, folder: str, lookup: Lookup | None, lock: WriterLock, disk: Disk) -> Index:
         try:
-            view, log = opened(folder)
+            view, log = open_view(folder)
             index = cls.__new__(cls)._set_up(folder, lookup, view, log, disk)
             index._writer = Writer(disk, folder, view, log, lock)
             index._writing_ends = weakref.finalize(index, _end_writing, index._writer, lock)
@@ -493,11 +493,11 @@ class Index(Stored):
                 return False
             view = self._view
             while True:
-                manifest = read(self._path, view.manifest)
+                manifest = read_manifest(self._path, view.manifest)
                 self._check_identity(manifest)
                 try:
                     if manifest != view.manifest or self._is_torn:
-                        newest, log = opened(self._path)
+                        newest, log = open_view(self._path)
                         self._check_identity(newest.manifest)
                         self._is_torn = True  # until both are replaced
                         self._view, self._log = newest, log
@@ -505,7 +505,7 @@ class Index(Stored):
                         return True
                     return self._read_log(view)
                 except FileNotFoundError:
-                    if read(self._path, manifest) is manifest:
+                    if read_manifest(self._path, manifest) is manifest:
                         raise
 
     def _check_identity(self, manifest: Manifest) -> None:
@@ -519,7 +519,7 @@ class Index(Stored):
         try:
             changes = log.read()
         finally:  # it may be the log of another index that took the place of this one
-            self._check_identity(read(self._path, view.manifest))
+            self._check_identity(read_manifest(self._path, view.manifest))
         if not changes:
             return False
         touched = {part for change in changes for part in change.removed["segment"].tolist()}
@@ -1134,7 +1134,7 @@ class Index(Stored):
         An IndexReplacedError says that another index has taken the place of this one.
         """
         with self._reading():
-            checked, _ = opened(self._path)
+            checked, _ = open_view(self._path)
             self._check_identity(checked.manifest)
         checked.verify()
 

@@ -221,7 +221,7 @@ class Manifest:
         return manifest
 
 
-def read(folder: str, known: Manifest | None = None) -> Manifest:
+def read_manifest(folder: str, known: Manifest | None = None) -> Manifest:
     """Read the manifest of a folder; `known` is returned if it was read from the same content."""
     path = os.path.join(folder, file_format.MANIFEST)
     try:
@@ -232,7 +232,7 @@ def read(folder: str, known: Manifest | None = None) -> Manifest:
     return known if known is not None and content == known.source else Manifest.from_bytes(path, content)
 
 
-def write_new(disk: Disk, folder: str, manifest: Manifest) -> None:
+def write_new_manifest(disk: Disk, folder: str, manifest: Manifest) -> None:
     """Write a manifest that is not yet that of the folder. The files that it names must have been synced."""
     new = os.path.join(folder, file_format.NEW_MANIFEST)
     with contextlib.suppress(FileNotFoundError):

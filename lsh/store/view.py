@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lsh.store import arrival, file_format
 from lsh.store.file_format import IN_LOG, NO_TIME, Array, IndexDamagedError
 from lsh.store.log import Change, LogReader
-from lsh.store.manifest import Entry, Manifest, read, read_removed
+from lsh.store.manifest import Entry, Manifest, read_manifest, read_removed
 from lsh.store.memtable import Recent
 from lsh.store.searching import Searcher, search_all
 from lsh.store.segment import Segment
@@ -255,27 +255,27 @@ class View:
                 raise segments[pieces[0].segment].damage("another segment has a document with the same arrival")
 
 
-def opened(folder: str) -> tuple[View, LogReader]:
+def open_view(folder: str) -> tuple[View, LogReader]:
     """Return the last commit of a folder, and the reader of its log.
 
     All files are those of one index, also if a link to the folder or the folder itself is replaced meanwhile.
     """
     while True:
         real = os.path.realpath(folder)
-        manifest = read(real)
+        manifest = read_manifest(real)
         try:
-            found = opened_manifest(real, manifest)
+            found = open_manifest(real, manifest)
         except (FileNotFoundError, IndexDamagedError) as error:
-            if read(real, manifest) is manifest:
+            if read_manifest(real, manifest) is manifest:
                 if isinstance(error, IndexDamagedError):
                     raise
                 raise file_format.damaged(error.filename, "it is missing, and the manifest names it") from None
         else:
-            if read(real, manifest).identity == manifest.identity:
+            if read_manifest(real, manifest).identity == manifest.identity:
                 return found
 
 
-def opened_manifest(folder: str, manifest: Manifest, log_limit: int | None = None) -> tuple[View, LogReader]:
+def open_manifest(folder: str, manifest: Manifest, log_limit: int | None = None) -> tuple[View, LogReader]:
     """Return what a manifest names, and the reader of its log."""
     view = View(manifest, [Held.opened(folder, entry, manifest) for entry in manifest.entries])
     log = LogReader(folder, manifest.log, manifest.parameters.layout)

@@ -21,10 +21,10 @@ from lsh.store.disk import Disk
 from lsh.store.file_format import IN_LOG, NO_TIME, REMOVAL
 from lsh.store.lock import WriterLock
 from lsh.store.log import Change, LogReader, LogWriter, create_log
-from lsh.store.manifest import Entry, Manifest, Note, replace_manifest, write_new, write_removed
+from lsh.store.manifest import Entry, Manifest, Note, replace_manifest, write_new_manifest, write_removed
 from lsh.store.memtable import Recent
 from lsh.store.segment import STEP, Documents, Written
-from lsh.store.view import Held, Place, View, opened_manifest
+from lsh.store.view import Held, Place, View, open_manifest
 
 MAX_RECENT = 1 << 17  # documents in memory, with those of the log
 MAX_RECENT_BYTES = 1 << 26
@@ -275,7 +275,7 @@ class Writer:
             note=before.note if note is None else note,
             source=b"",
         )
-        write_new(self.disk, self.folder, manifest)
+        write_new_manifest(self.disk, self.folder, manifest)
         self.close()  # if the next step fails, it is not known which manifest is on the disk
         self._attempted |= manifest.files()
         replace_manifest(self.disk, self.folder)
@@ -320,7 +320,7 @@ class Writer:
         """Return to the last commit."""
         self._check_place()
         before = self._state
-        view, _ = opened_manifest(self.folder, before.manifest, before.committed)
+        view, _ = open_manifest(self.folder, before.manifest, before.committed)
         self.damaged = True  # until all of this is done
         self.view = view
         self._state = State(before.manifest, before.log, before.committed, before.commits, before.removals)
@@ -450,7 +450,7 @@ def create_index(disk: Disk, folder: str, manifest: Manifest) -> None:
     number = max(numbers, default=0) + 1
     log = create_log(disk, folder, number)
     first = replace(manifest, generation=1, log=log, next_number=number + 1, identity=new_identity())
-    write_new(disk, folder, first)
+    write_new_manifest(disk, folder, first)
     replace_manifest(disk, folder)
 
 

@@ -1,4 +1,4 @@
-# Types of lsh/_batch.pyx; compared with the build by mypy's stubtest.
+# Types of lsh/text/batch.pyx; compared with the build by mypy's stubtest.
 
 from collections.abc import Callable, Iterator
 from typing import Any, final

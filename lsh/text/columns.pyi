@@ -1,4 +1,4 @@
-# Types of lsh/_columns.pyx; compared with the build by mypy's stubtest.
+# Types of lsh/text/columns.pyx; compared with the build by mypy's stubtest.
 
 from collections.abc import Iterator
 from typing import Any, final

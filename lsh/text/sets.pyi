@@ -1,4 +1,4 @@
-# Types of lsh/_sets.pyx; compared with the build by mypy's stubtest.
+# Types of lsh/text/sets.pyx; compared with the build by mypy's stubtest.
 
 from typing import Any, final
 

@@ -19,8 +19,8 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
+from results import near_of, removed_of
 from running import environment
-from test_dedup import near_of, removed_of
 
 import lsh
 import lsh.base.budget

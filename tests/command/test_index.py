@@ -582,7 +582,7 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
     with Index.open(tmp_path / "x.index") as index:
         assert len(index) == len(expected)
         assert set(index) == expected
-    assert manifest.read(str(tmp_path / "x.index")).note == {}
+    assert manifest.read_manifest(str(tmp_path / "x.index")).note == {}
     assert json.loads(done(tmp_path, *command, "--json"))["documents"] == len(expected)  # a finished run starts anew
 
 
@@ -626,11 +626,11 @@ def test_the_place_is_part_of_the_commit(tmp_path, monkeypatch, small_steps, is_
         raise OSError("no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(manifest, "replace_manifest", fail)
+        patch.setattr("lsh.store.writer.replace_manifest", fail)
         assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 2
     with Index.open(tmp_path / "x.index") as index:
         stored = len(index)
-    assert (stored > 0) == (len(manifest.read(str(tmp_path / "x.index")).note) == 1) == is_written
+    assert (stored > 0) == (len(manifest.read_manifest(str(tmp_path / "x.index")).note) == 1) == is_written
     counts = json.loads(done(tmp_path, "index", "add", "x.index", "x.jsonl", "--json"))
     assert counts["documents"] == 9_000 - stored
     assert (counts["replaced"], counts["stored"]) == (0, 9_000)
@@ -650,7 +650,7 @@ def test_an_interrupted_run_continues_after_other_commands(tmp_path, monkeypatch
         result = lsh(tmp_path, "index", "add", "x.index", name)
         assert b"continuing after an interrupt" in result.stderr
         assert b"in place of others" not in result.stderr
-    assert manifest.read(str(tmp_path / "x.index")).note == {}
+    assert manifest.read_manifest(str(tmp_path / "x.index")).note == {}
     with Index.open(tmp_path / "x.index") as index:
         assert len(index) == 17_998
         assert "d0" not in index
@@ -667,7 +667,7 @@ def test_few_interrupted_commands_are_remembered(tmp_path, monkeypatch, small_st
     with monkeypatch.context() as patch:
         stop_after(patch, 1)
         assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
-    names = list(manifest.read(str(tmp_path / "x.index")).note)
+    names = list(manifest.read_manifest(str(tmp_path / "x.index")).note)
     assert {name for name in names if len(name) < 10} == {"screen", *(f"add {number}" for number in range(16))}
     assert len(names) == 18
 
@@ -785,16 +785,16 @@ def test_options_may_stand_before_what_may_be_missing(tmp_path):
 def test_the_note_of_a_screen_is_left_as_it_is(tmp_path, monkeypatch, small_steps):
     done(tmp_path, "index", "create", "x.index", "--screen", "--reject", "0.7", "-q")
     note = {"screen": {"reject": 0.7, "recommend": 0.5}}
-    assert manifest.read(str(tmp_path / "x.index")).note == note
+    assert manifest.read_manifest(str(tmp_path / "x.index")).note == note
     write_lines(tmp_path / "a.jsonl", range(9_000))
     with monkeypatch.context() as patch:
         stop_after(patch, 1)
         assert lsh(tmp_path, "index", "add", "x.index", "a.jsonl").returncode == 130
-    interrupted = manifest.read(str(tmp_path / "x.index")).note
+    interrupted = manifest.read_manifest(str(tmp_path / "x.index")).note
     assert sorted(name.partition(" ")[0] for name in interrupted) == ["add", "screen"]
     assert interrupted["screen"] == note["screen"]
     done(tmp_path, "index", "add", "x.index", "a.jsonl")
-    assert manifest.read(str(tmp_path / "x.index")).note == note
+    assert manifest.read_manifest(str(tmp_path / "x.index")).note == note
 
 
 @pytest.mark.few(1)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from running import done, lsh, refused
 
-import lsh.base.budget
+from lsh.base import budget
 from lsh.base.budget import Spill
 from lsh.command import inputs
 from lsh.command.inputs import TextStream
@@ -235,7 +235,7 @@ def test_ids_that_repeat_in_references(shards):
 def test_the_first_repeated_id(monkeypatch, most, chunk):
     """Equal hashes of different ids are not a repetition. All keys are sorted and read at once, or some at a time."""
     monkeypatch.setattr(inputs, "MAX_SORTED", most)
-    monkeypatch.setattr(lsh.base.budget, "CHUNK", chunk)
+    monkeypatch.setattr(budget, "CHUNK", chunk)
 
     def first(*identities, key=lambda identity: zlib.crc32(identity)):
         keys = Spill().column(np.uint64)

@@ -32,6 +32,7 @@ import reference
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
+from results import near_of, removed_of
 
 import lsh
 import lsh.engine.dedup
@@ -52,25 +53,6 @@ def remembered_hashes():
         for name in ("murmur3_x86_32", "murmur3_x64_128"):
             patch.setattr(reference, name, lru_cache(maxsize=300_000)(getattr(reference, name)))
         yield
-
-
-def removed_of(result) -> dict[int, tuple[int, float, bool]]:
-    """The witness of each document; the positions of old documents follow those of the new ones."""
-    removed = result.removed
-    kept = removed["kept"]
-    if "side" in removed.dtype.names:
-        kept = numpy.where(removed["side"] == "old", kept + len(result.keep), kept)
-    columns = (removed["document"], kept, removed["similarity"], removed["identical"])
-    return {d: (k, s, i) for d, k, s, i in zip(*(column.tolist() for column in columns))}
-
-
-def near_of(result) -> list[tuple[frozenset[int], float]]:
-    near = result.near
-    others = near["j"]
-    if "side" in near.dtype.names:
-        others = numpy.where(near["side"] == "old", others + len(result.keep), others)
-    pairs = [frozenset(pair) for pair in zip(near["i"].tolist(), others.tolist())]
-    return sorted(zip(pairs, near["similarity"].tolist()), key=lambda pair: (-pair[1], sorted(pair[0])))
 
 
 def check_whole(result, total: int) -> None:

@@ -11,11 +11,11 @@ import reference
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lsh._minhash import UNIT_CODES, shingles
+from lsh._minhash import UNIT_CODES, band_keys, shingles
 from lsh.base import threads
 from lsh.engine.comparing import Pairs, Similarity
 from lsh.engine.deciding import Components, Decisions, Walk
-from lsh.engine.grouping import BinTables, Linker, band_keys
+from lsh.engine.grouping import BinTables, Linker
 from lsh.text.batch import Batch
 from lsh.text.sets import ShingleSets
 

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import BOM, DOCUMENTS, HEADS, file_of, kept, pack, unpack
 
-import lsh.base.budget
 from lsh import files
+from lsh.base import budget
 from lsh.base.budget import Spill
 from lsh.files import blocks, disk, lines, places, storage
 from lsh.files._fields import copy_ranges, read_ranges
@@ -35,7 +35,7 @@ def test_places(made, bits, one_by_one, data):
         patch.setattr(places, "BITS", bits)
         patch.setattr(places, "MAX_LENGTH", (1 << bits) - 1)
         patch.setattr(places, "MAX_WAITING", 3)
-        patch.setattr(lsh.base.budget, "CHUNK", data.draw(st.sampled_from([32, 1 << 16])))
+        patch.setattr(budget, "CHUNK", data.draw(st.sampled_from([32, 1 << 16])))
         patch.setattr(places, "MAX_PART", data.draw(st.sampled_from([3, 1 << 16])))
         found, expected, number = Places(Spill(data.draw(st.sampled_from([None, 1])))), [], 0
         for steps in made:

@@ -20,7 +20,7 @@ from typing import Any
 import atheris
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "index")]
+sys.path[:0] = [str(TESTS), str(TESTS / "store")]
 
 with atheris.instrument_imports(include=["lsh"]):
     import lsh

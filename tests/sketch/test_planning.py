@@ -18,9 +18,9 @@ import numpy
 import pytest
 import reference
 import strategies
+from estimates import WORDS, binomial_tail, make_hasher, pairs_of_texts
 from hypothesis import given
 from hypothesis import strategies as st
-from test_estimator import WORDS, binomial_tail, make_hasher, pairs_of_texts
 
 import lsh
 import lsh.lsh

@@ -103,10 +103,9 @@ def candidates(documents: list[tuple[str, str]], num_bands: int) -> set[tuple]:
 
 def candidates_of_the_older_form(documents: list[tuple[str, str]], num_bands: int) -> set[tuple]:
     """Pairs of (fingerprint, (line number, id))."""
-    import lsh.sketch.hasher
-    from lsh import lsh
+    from lsh import lsh, minhash
 
-    hasher = lsh.sketch.hasher.MinHasher(seeds=100, char_ngram=5, hashbytes=4)
+    hasher = minhash.MinHasher(seeds=100, char_ngram=5, hashbytes=4)
     cache = lsh.Cache(bands=num_bands, hasher=hasher)
     for line, (doc_id, text) in enumerate(documents):
         cache.update(hasher.fingerprint(text.encode("utf8")), meta=(line, doc_id))

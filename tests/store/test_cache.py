@@ -38,8 +38,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import lsh
-import lsh.cache
 import lsh.lsh
+import lsh.store.cache
 from lsh import Bands, Cache, MinHasher, Shingles
 from lsh.engine.grouping import BinSets, BinTables
 from lsh.sketch.planning import plan_for
@@ -1091,13 +1091,13 @@ class CacheMachine(RuleBasedStateMachine):
     @initialize(hashbytes=st.sampled_from([4, 8]), spare=st.sampled_from([0, 2, 1000]))
     def start(self, hashbytes, spare):
         self.hashbytes = hashbytes
-        self.spare, lsh.cache.SPARE = lsh.cache.SPARE, spare
+        self.spare, lsh.store.cache.SPARE = lsh.store.cache.SPARE, spare
         self.cache = Cache(MinHasher(SEEDS, 2, random_state=3, hashbytes=hashbytes), bands=Bands(widths=WIDTHS))
         self.rows: dict[Hashable, tuple[int, ...]] = {}
 
     def teardown(self):
         if hasattr(self, "spare"):
-            lsh.cache.SPARE = self.spare
+            lsh.store.cache.SPARE = self.spare
 
     # The model.
 
@@ -1263,7 +1263,7 @@ def test_all_duplicates_are_the_candidate_pairs(texts, hashbytes, widths):
 
 def test_packing_changes_nothing(monkeypatch):
     """A stream in which each document is removed later, long enough for the cache to be compacted many times."""
-    monkeypatch.setattr(lsh.cache, "SPARE", 20)
+    monkeypatch.setattr(lsh.store.cache, "SPARE", 20)
     cache = Cache(MinHasher(20, 3, hashbytes=4))
     draw = random.Random(4)
     held = collections.deque()
@@ -1926,7 +1926,7 @@ def test_threads_add_query_and_remove_at_once():
 
 def without_lock() -> set[str]:
     """The names that the docstring of the class lists as read without the lock."""
-    sentence = lsh.cache.Cache.__doc__.split("is read without the lock:")[1].split(".\n")[0]
+    sentence = lsh.Cache.__doc__.split("is read without the lock:")[1].split(".\n")[0]
     return set(re.findall(r"`(\w+)`", sentence))
 
 

@@ -25,14 +25,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from indexing import SETTINGS, contents, reopened, text
 from losing_disk import CrashError, LosingDisk
 
-import lsh.index
+import lsh.store.index
 from lsh.store.index import Index, IndexDamagedError
 
 Contents = dict
 
 
 def use_disk(monkeypatch: pytest.MonkeyPatch, disk: LosingDisk) -> None:
-    monkeypatch.setattr(lsh.index, "Disk", lambda: disk)
+    monkeypatch.setattr(lsh.store.index, "Disk", lambda: disk)
 
 
 class Story:

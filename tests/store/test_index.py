@@ -916,7 +916,7 @@ def test_a_note_is_committed_with_the_changes(tmp_path, monkeypatch):
         assert index.info()["generation"] == generation  # the same note: the commit is in the log
         index.add(text(3), 3)
         with monkeypatch.context() as patch:
-            patch.setattr(lsh.store.manifest, "write_new", no_space)
+            patch.setattr(lsh.store.writer, "write_new_manifest", no_space)
             with pytest.raises(OSError, match="no space"):
                 index._commit(second)
         assert index._note == first
@@ -926,7 +926,7 @@ def test_a_note_is_committed_with_the_changes(tmp_path, monkeypatch):
         reader.refresh()
         assert (list(reader), reader._note) == ([1, 2, 3], second)
         with monkeypatch.context() as patch:
-            patch.setattr(lsh.store.manifest, "write_new", no_space)
+            patch.setattr(lsh.store.writer, "write_new_manifest", no_space)
             with pytest.raises(OSError, match="no space"):
                 index._commit(first)
         index.rollback()

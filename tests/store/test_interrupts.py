@@ -16,7 +16,7 @@ from typing import Any
 import indexing
 import numpy as np
 import pytest
-from indexing import SETTINGS, contents, reopened, text
+from indexing import SETTINGS, contents, patch_read_manifest, reopened, text
 
 import lsh
 import lsh.base.file_io
@@ -54,7 +54,7 @@ MOMENTS = [
     (disk.Disk, "rename"),
     (disk.Disk, "sync_folder"),
     (lsh.store.writer.Writer, "_committed_manifest"),
-    (manifest, "write_new"),
+    (lsh.store.writer, "write_new_manifest"),
 ]
 
 
@@ -278,7 +278,7 @@ READING = [
     (log.LogReader, "read"),
     (lsh.store.view.View, "apply"),
     (memtable.Recent, "add"),
-    (lsh.store.view, "opened"),
+    (lsh.store.index, "open_view"),
 ]
 
 
@@ -291,7 +291,7 @@ def test_an_interrupted_refresh_loses_no_commit(folder, monkeypatch, owner, name
         assert reader.refresh()
         index.remove(1)
         index.add(text(3), 3)
-        if name == "opened":
+        if name == "open_view":
             index.compact()
         index.commit()
         interrupted_once(monkeypatch, owner, name, after=after)
@@ -315,16 +315,16 @@ def test_an_error_after_the_log_was_read_loses_no_commit(folder, monkeypatch):
     with Index.create(folder, **SETTINGS) as index, Index.open(folder) as reader:
         index.add(text(1), 1)
         index.commit()
-        real = manifest.read
+        real = manifest.read_manifest
 
         def failing(path: str, known: manifest.Manifest | None = None) -> manifest.Manifest:
-            monkeypatch.setattr(manifest, "read", failed)
+            patch_read_manifest(monkeypatch, failed)
             return real(path, known)
 
         def failed(path: str, known: object = None) -> None:
             raise OSError(24, "Too many open files", path)
 
-        monkeypatch.setattr(manifest, "read", failing)
+        patch_read_manifest(monkeypatch, failing)
         with pytest.raises(OSError, match="Too many open files"):
             reader.refresh()
         monkeypatch.undo()

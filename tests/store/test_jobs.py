@@ -13,7 +13,7 @@ from pathlib import Path
 import indexing
 import numpy as np
 import pytest
-from indexing import SETTINGS, contents, reopened, text
+from indexing import SETTINGS, contents, patch_read_manifest, reopened, text
 
 import lsh
 import lsh.store.view
@@ -269,7 +269,7 @@ LINKS = pytest.mark.parametrize(
 def test_files_of_two_indexes_are_not_mixed(tmp_path, monkeypatch, by_link, moment):
     """The folder is replaced after the manifest was read, or after all files were opened."""
     path, replace = replaced(tmp_path, by_link)
-    real, calls = manifest.read, []
+    real, calls = manifest.read_manifest, []
 
     def read(folder, known=None):
         calls.append(folder)
@@ -278,7 +278,7 @@ def test_files_of_two_indexes_are_not_mixed(tmp_path, monkeypatch, by_link, mome
             replace()
         return found
 
-    monkeypatch.setattr(manifest, "read", read)
+    patch_read_manifest(monkeypatch, read)
     with Index.open(path) as reader:
         assert {doc_id[:3] for doc_id in reader} == {"two" if moment == 1 and not by_link else "one"}
         assert len(reader) == 31
@@ -291,15 +291,15 @@ def test_a_log_of_another_index_is_not_read(tmp_path, monkeypatch, by_link):
         index.add(text(9), "later")
     with Index.open(path) as reader:
         kept = list(reader)
-        real = manifest.read
+        real = manifest.read_manifest
 
         def read(folder, known=None):
-            monkeypatch.setattr(manifest, "read", real)
+            patch_read_manifest(monkeypatch, real)
             found = real(folder, known)
             replace()
             return found
 
-        monkeypatch.setattr(manifest, "read", read)
+        patch_read_manifest(monkeypatch, read)
         for check in (reader.refresh, reader.refresh, reader.verify):
             with pytest.raises(IndexReplacedError, match="was replaced by another one; open it again"):
                 check()

@@ -384,7 +384,7 @@ def test_a_screen_that_is_refused_leaves_no_index(tmp_path):
 
 def test_an_interrupted_creation_leaves_no_index(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("lsh.store.manifest.replace_manifest", interrupt)
+        patch.setattr("lsh.store.writer.replace_manifest", interrupt)
         with pytest.raises(KeyboardInterrupt):
             Screen.create(tmp_path / "x", 0.8, 0.6)
     assert not (tmp_path / "x" / "manifest").exists()
@@ -395,7 +395,7 @@ def test_an_interrupted_creation_leaves_no_index(tmp_path, monkeypatch):
 
 def test_an_index_has_no_thresholds_of_an_unfinished_screen(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("lsh.store.manifest.replace_manifest", interrupt)
+        patch.setattr("lsh.store.writer.replace_manifest", interrupt)
         with pytest.raises(KeyboardInterrupt):
             Screen.create(tmp_path / "x", 0.8, 0.6)
     with lsh.Index.create(tmp_path / "x", threshold=0.4) as index:

@@ -33,7 +33,8 @@ from typing import TYPE_CHECKING
 from lsh import cache, minhash
 from lsh import typing as typing
 from lsh.base.version import __version__
-from lsh.engine.dedup import Deduplication, Duplicate, deduplicate, find_pairs
+from lsh.engine.dedup import deduplicate, find_pairs
+from lsh.engine.result import Deduplication, Duplicate
 from lsh.sketch.bands import BandError, Bands
 from lsh.sketch.hasher import MinHasher, simd_level
 from lsh.sketch.planning import Cost, Plan, plan

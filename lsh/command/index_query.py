@@ -14,7 +14,7 @@ from lsh.base import checks
 from lsh.base.wording import counted
 from lsh.command import console, indexing, new_documents, options
 from lsh.command.new_documents import NewDocuments
-from lsh.engine.dedup import MIN_RECALL
+from lsh.engine.matching import MIN_RECALL
 
 if TYPE_CHECKING:
     from lsh.store.index import Index

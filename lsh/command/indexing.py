@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import lsh
 from lsh import files
 from lsh.command import console, inputs
-from lsh.engine.dedup import MIN_RECALL
+from lsh.engine.matching import MIN_RECALL
 
 if TYPE_CHECKING:  # other commands do not need it
     from lsh.store.index import Index

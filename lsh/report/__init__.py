@@ -14,7 +14,7 @@ import numpy as np
 
 from lsh.base import checks
 from lsh.base.version import __version__
-from lsh.engine.dedup import Deduplication
+from lsh.engine.result import Deduplication
 from lsh.report import charts, drawing, page, pairs, recall
 from lsh.report.choice import Choice, Pair, checked_result, checked_sizes, choose, sides
 from lsh.report.lookup import TextLookup

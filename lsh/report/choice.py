@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks
-from lsh.engine.dedup import Deduplication
+from lsh.engine.result import Deduplication
 from lsh.report import recall
 from lsh.report.lookup import checked_length
 from lsh.typing import Indexed

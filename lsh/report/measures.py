@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.engine.dedup import Deduplication
+from lsh.engine.result import Deduplication
 from lsh.report.choice import cluster_sizes, sides
 from lsh.report.lookup import TextLookup, checked_length, decoded
 from lsh.report.recall import MeasuredRecall

@@ -15,8 +15,9 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
 
 from lsh.base import checks
+from lsh.base.budget import memory_size
 from lsh.base.version import __version__
-from lsh.engine.dedup import deduplicate as deduplicate_texts
+from lsh.engine.matching import Matching
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan
@@ -27,7 +28,6 @@ from lsh.typing import Clusters, Verify
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from lsh.spark._tasks import Matching
     from lsh.typing import Missing
 
 __all__ = ["deduplicate", "find_pairs", "removed"]
@@ -45,6 +45,7 @@ def _names_keep(function: Callable[Params, DataFrame]) -> Callable[Params, DataF
 
     @wraps(function)
     def checked(*args: Params.args, **kwargs: Params.kwargs) -> DataFrame:
+        _stages.check_driver()
         if "order" in kwargs:
             raise TypeError(
                 "order is now keep (of lsh.spark.deduplicate and removed), in the reverse direction: order kept the "
@@ -134,10 +135,19 @@ def deduplicate(
     Tables between the stages are written to the folder for checkpoints if one is set
     (``SparkContext.setCheckpointDir``), else to the disks of the executors, where they are lost with an executor.
     """
-    matching = _matching(
-        threshold, recall, bands, shingles, hasher, num_seeds, random_state, clusters, verify, missing, max_memory
+    matching = Matching(
+        threshold,
+        recall=recall,
+        bands=bands,
+        shingles=shingles,
+        hasher=hasher,
+        num_seeds=num_seeds,
+        random_state=random_state,
+        verify=verify,
+        clusters=clusters,
+        missing=missing,
     )
-    run = _started(matching, df, text, id, keep, missing, max_nodes, "against", against)
+    run = _started(matching, df, text, id, keep, max_memory, max_nodes, "against", against)
     name = REMOVED_ID + "_" * max(map(len, df.columns))  # no column of df has it
     gone = run.removed().select(_stages.column("id").alias(name))
     kept = df.join(gone, _stages.column(id) == _stages.column(name), "left_anti")
@@ -186,10 +196,19 @@ def removed(
     TypeError, ValueError, ImportError
         As for `lsh.spark.deduplicate`.
     """
-    matching = _matching(
-        threshold, recall, bands, shingles, hasher, num_seeds, random_state, clusters, verify, missing, max_memory
+    matching = Matching(
+        threshold,
+        recall=recall,
+        bands=bands,
+        shingles=shingles,
+        hasher=hasher,
+        num_seeds=num_seeds,
+        random_state=random_state,
+        verify=verify,
+        clusters=clusters,
+        missing=missing,
     )
-    run = _started(matching, df, text, id, keep, missing, max_nodes, "against", against)
+    run = _started(matching, df, text, id, keep, max_memory, max_nodes, "against", against)
     return run.described(run.removed(), "id")
 
 
@@ -235,20 +254,18 @@ def find_pairs(
     TypeError, ValueError, ImportError
         As for `lsh.spark.deduplicate`.
     """
-    matching = _matching(
+    matching = Matching(
         threshold,
-        recall,
-        bands,
-        shingles,
-        hasher,
-        num_seeds,
-        random_state,
-        "representative",
-        verify,
-        missing,
-        max_memory,
+        recall=recall,
+        bands=bands,
+        shingles=shingles,
+        hasher=hasher,
+        num_seeds=num_seeds,
+        random_state=random_state,
+        verify=verify,
+        missing=missing,
     )
-    run = _started(matching, df, text, id, "first", missing, max_nodes, "others", others)
+    run = _started(matching, df, text, id, "first", max_memory, max_nodes, "others", others)
     return run.described(run.pairs(), "id1")
 
 
@@ -258,18 +275,18 @@ class _Run(NamedTuple):
     sources: list[_stages.Source]
     keep: Column
     matching: Matching
-    missing: Missing
+    max_memory: int | str | None
     max_nodes: int
 
     def _decided(self, task: Any, schema: Any) -> DataFrame:
         """Return the rows that a task makes of the documents of each component."""
-        table, num_links, num_nodes = _stages.links(self.sources, self.matching, self.missing)
+        table, num_links, num_nodes = _stages.links(self.sources, self.matching)
         if not num_links:
             return self.sources[0].frame.sparkSession.createDataFrame([], schema)
         found = _stages.components(table, num_links, num_nodes, self.max_nodes)
         chosen = _stages.member_filter(found, num_nodes)
         rows = _stages.members(self.sources, self.keep, found, self.matching, chosen)
-        return rows.mapInArrow(partial(task, self.matching, len(self.sources) == 2), schema)
+        return rows.mapInArrow(partial(task, self.matching, self.max_memory, len(self.sources) == 2), schema)
 
     def removed(self) -> DataFrame:
         """Return the removed documents."""
@@ -295,12 +312,11 @@ class _Run(NamedTuple):
     def described(self, frame: DataFrame, id: str) -> DataFrame:
         """Return a DataFrame with the parameters in the metadata of a column."""
         matching = self.matching
-        plan = matching.bands if isinstance(matching.bands, Plan) else None
         values = {
             "version": __version__,
             "threshold": matching.threshold,
-            "recall": None if plan is None else plan.recall,
-            "bands": matching.only_bands.to_dict(),
+            "recall": None if matching.plan is None else matching.plan.recall,
+            "bands": matching.bands.to_dict(),
             "hasher": matching.hasher.to_dict(),
             "verify": matching.verify,
             "clusters": matching.clusters,
@@ -311,54 +327,20 @@ class _Run(NamedTuple):
         return frame.withColumn(id, _stages.column(id).alias(id, metadata=metadata))
 
 
-def _matching(
-    threshold: float | None,
-    recall: float | None,
-    bands: Bands | Plan | None,
-    shingles: Shingles | None,
-    hasher: MinHasher | None,
-    num_seeds: int | None,
-    random_state: int | None,
-    clusters: Clusters,
-    verify: Verify,
-    missing: Missing,
-    max_memory: int | str | None,
-) -> Matching:
-    """Return the parameters that define near duplicates, checked by `lsh.deduplicate`."""
-    _stages.check_driver()
-    from lsh.spark._tasks import Matching
-
-    checked = deduplicate_texts(
-        [],
-        threshold,
-        recall=recall,
-        bands=bands,
-        shingles=shingles,
-        hasher=hasher,
-        num_seeds=num_seeds,
-        random_state=random_state,
-        clusters=clusters,
-        verify=verify,
-        missing=missing,
-        max_memory=max_memory,
-    ).parameters
-    used = checked["bands"] if checked["plan"] is None else checked["plan"]
-    return Matching(checked["hasher"], used, checked["threshold"], checked["verify"], checked["clusters"], max_memory)
-
-
 def _started(
     matching: Matching,
     df: object,
     text: object,
     id: object,
     keep: object,
-    missing: Missing,
+    max_memory: int | str | None,
     max_nodes: object,
     name: str,
     second: object,
 ) -> _Run:
     """Check the DataFrames and their columns, the ids, and the Python of the executors; `second` may be ``None``."""
     limit = checks.whole_number("max_nodes", max_nodes, 1, MOST_NODES)
+    memory_size("max_memory", max_memory)
     sources = [_stages.checked_source("df", df, text, id)]
     if second is not None:
         sources.append(_stages.checked_source(name, second, text, id))
@@ -367,4 +349,4 @@ def _started(
     _stages.check_workers(sources[0].frame.sparkSession)
     for source in sources:
         _stages.check_ids(source)
-    return _Run(sources, priority, matching, missing, limit)
+    return _Run(sources, priority, matching, max_memory, limit)

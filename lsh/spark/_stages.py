@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lsh.base import checks
 from lsh.base.wording import counted
+from lsh.engine.matching import Matching
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from lsh.spark._tasks import Matching
 
 MIN_SPARK = (4, 0)
 MIN_PYARROW = (18, 0)
@@ -336,7 +336,7 @@ def _partitions(spark: SparkSession) -> int:
     return int(configured) if configured.isdigit() else DEFAULT_PARTITIONS
 
 
-def links(sources: list[Source], matching: Matching, missing: str) -> tuple[DataFrame, int, int]:
+def links(sources: list[Source], matching: Matching) -> tuple[DataFrame, int, int]:
     """Return the links of nodes that share a bucket, their number, and about how many nodes they connect."""
     from pyspark.sql import functions as f
 
@@ -350,7 +350,7 @@ def links(sources: list[Source], matching: Matching, missing: str) -> tuple[Data
     table = saved(_sorted(keys, None, "range").mapInArrow(partial(_tasks.link, bits), LINKS))
     nulls = f.sum(f.when(f.col("b").isNull(), f.col("a")))  # see `lsh.spark._tasks.link`
     (counts,) = table.agg(f.count("b"), f.approx_count_distinct("b", 0.02), nulls).collect()
-    if missing == "error" and counts[2]:
+    if matching.missing == "error" and counts[2]:
         _refuse_nulls(sources, counts[2])
     return table.where("b is not null"), counts[0], counts[1]
 

@@ -16,18 +16,17 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lsh.base.budget import MAX_DOCUMENTS, Array, Spill
+from lsh.engine import dedup
 from lsh.engine.comparing import content_keys
 from lsh.engine.deciding import Components
-from lsh.engine.dedup import deduplicate, find_pairs
-from lsh.sketch.bands import Bands
-from lsh.sketch.hasher import MinHasher, batch_fingerprints, work_shares
-from lsh.sketch.planning import Plan
+from lsh.engine.matching import Matching
+from lsh.sketch.hasher import batch_fingerprints, work_shares
 from lsh.text.batch import Batch
 from lsh.text.collections import each_piece
 
@@ -47,33 +46,15 @@ WORD = 64  # bits of a word of the filter
 Batches = Iterator[pa.RecordBatch]
 
 
-class Matching(NamedTuple):
-    """The parameters that define near duplicates; `lsh.deduplicate` explains each value."""
-
-    hasher: MinHasher
-    bands: Bands | Plan
-    threshold: float
-    verify: Any
-    clusters: Any
-    max_memory: int | str | None
-
-    @property
-    def only_bands(self) -> Bands:
-        """The bands, without the threshold and recall of a plan."""
-        return self.bands.bands if isinstance(self.bands, Plan) else self.bands
-
-    def options(self) -> dict[str, Any]:
-        """Return the parameters that `deduplicate` and `find_pairs` share in a task."""
-        names = ("hasher", "bands", "threshold", "verify", "max_memory")
-        values = {name: getattr(self, name) for name in names}
-        temp_dir = None if self.max_memory is None else temporary_folder()
-        return {**values, "missing": "empty", "num_threads": 1, "temp_dir": temp_dir}
-
-
 def temporary_folder() -> str | None:
     """Return the folder for temporary files that Spark names, else ``None`` for that of the system."""
     folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     return folder if folder and os.access(folder, os.W_OK) else None
+
+
+def running(max_memory: int | str | None) -> dedup.Running:
+    """Return the memory and the one thread of a task."""
+    return dedup.Running.checked(max_memory, None if max_memory is None else temporary_folder(), num_threads=1)
 
 
 # ---- links ----
@@ -144,7 +125,7 @@ def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
     have pairs of a key and a node, those from ``2**bits`` have links. Range `NULLS` has the number of null texts.
     """
     held: list[tuple[Array, Array]] = []
-    bands = matching.only_bands
+    bands = matching.bands
 
     def combined() -> Batches:
         keys = np.concatenate([keys for keys, _ in held], axis=1).ravel()
@@ -447,7 +428,7 @@ def _taken(values: pa.ChunkedArray, positions: Array) -> pa.Array:
     return pa.concat_arrays(values.take(pa.array(positions)).chunks)
 
 
-def decide(matching: Matching, has_old: bool, batches: Batches) -> Batches:
+def decide(matching: Matching, max_memory: int | str | None, has_old: bool, batches: Batches) -> Batches:
     """Decide the documents of whole components, in rows (component, old, id, text) in order of priority.
 
     Returns rows (id, kept_id, similarity, identical), with the side if there may be old documents.
@@ -458,7 +439,7 @@ def decide(matching: Matching, has_old: bool, batches: Batches) -> Batches:
         if not len(texts):
             continue
         against = old_texts if has_old else None
-        found = deduplicate(texts, against=against, clusters=matching.clusters, **matching.options()).removed
+        found = dedup.decide(matching.nulls_as_empty(), texts, against, running(max_memory)).removed
         all_ids = pa.chunked_array([*ids.chunks, *old_ids.chunks], ids.type)
         for start in range(0, len(found), OUT):
             part = found[start : start + OUT]
@@ -474,12 +455,12 @@ def decide(matching: Matching, has_old: bool, batches: Batches) -> Batches:
             yield pa.RecordBatch.from_pydict(columns)
 
 
-def pair(matching: Matching, two: bool, batches: Batches) -> Batches:
+def pair(matching: Matching, max_memory: int | str | None, two: bool, batches: Batches) -> Batches:
     """Find the pairs among the documents of whole components, in rows as for `decide`: (id1, id2, similarity)."""
     for segment, schema in segments(batches):
         ids, texts = segment.new.columns(schema)
         other_ids, other_texts = segment.old.columns(schema)
-        found = find_pairs(texts, others=other_texts if two else None, **matching.options())
+        found = dedup.pairs(matching.nulls_as_empty(), texts, other_texts if two else None, running(max_memory))
         seconds = other_ids if two else ids
         while some := list(islice(found, OUT)):
             i, j, similarity = (np.array(values) for values in zip(*some))

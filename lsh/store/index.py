@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from lsh._minhash import band_keys
 from lsh.base import checks, threads
-from lsh.engine.dedup import Duplicate, duplicates_in, pairs_in
+from lsh.engine.dedup import duplicates_in, pairs_in
+from lsh.engine.result import Duplicate
 from lsh.engine.stored import Stored
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher, batch_fingerprints

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks
-from lsh.engine.dedup import MIN_RECALL
+from lsh.engine.matching import MIN_RECALL
 from lsh.sketch import sketch_filter
 from lsh.sketch.planning import Plan
 from lsh.sketch.rows import CONFIDENCE, wilson_interval

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks, threads
-from lsh.engine.dedup import MIN_RECALL
+from lsh.engine.matching import MIN_RECALL
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan

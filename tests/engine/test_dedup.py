@@ -21,7 +21,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType, SimpleNamespace
@@ -740,14 +740,14 @@ def test_threshold_is_one_division(shared, only, unit):
 # Priorities.
 
 
-@pytest.mark.parametrize("make", [list, lambda values: numpy.array(values, object)])
-def test_large_priorities_are_not_rounded(make):
-    for keep, kept in (
-        ([2**63, 2**63 + 5, -1], 1),
-        ([2**70, 2**70 + 1, 2**70 + 2], 2),
-        ([-(2**60), 1 - 2**60, 5.5], 2),
-    ):
-        assert deduplicate(["same"] * 3, keep=make(keep)).keep.tolist() == [i == kept for i in range(3)]
+@pytest.mark.parametrize("dtype", [numpy.int64, numpy.uint64])
+def test_large_priorities_are_not_rounded(dtype):
+    large = 2**62
+    assert deduplicate(["same"] * 3, keep=numpy.array([large, large + 5, 1], dtype)).keep.tolist() == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_longest_is_in_bytes_of_utf8():
@@ -796,21 +796,13 @@ DAYS = [date(2024, 2, 29), date(2024, 12, 1), date(1969, 7, 20)]
 TIMES = [datetime(*day.timetuple()[:3], 12, microsecond=5) for day in DAYS]
 
 
-@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "keep",
     [
-        DAYS,
-        tuple(TIMES),
-        [moment.replace(tzinfo=timezone(timedelta(hours=2))) for moment in TIMES],
-        numpy.array(DAYS, object),
         numpy.array(DAYS, "M8[D]"),
-        numpy.array(TIMES, "M8[ns]"),
         numpy.array(TIMES, "M8[us]")[::-1][::-1],
         numpy.array(TIMES, ">M8[s]"),
         [numpy.datetime64(day) for day in DAYS],
-        numpy.array([*map(numpy.datetime64, DAYS)], object),
-        numpy.array([numpy.datetime64(DAYS[0]), *(numpy.datetime64(moment, "ns") for moment in TIMES[1:])], object),
     ],
 )
 def test_keep_by_dates(keep):
@@ -832,10 +824,7 @@ def test_keep_by_columns_of_dates():
     pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     columns = [
         pandas.Series(TIMES),
-        pandas.Series(TIMES).dt.tz_localize("Europe/Berlin"),
         pandas.to_datetime(TIMES),
-        pandas.Series(DAYS),
-        pandas.Series([*map(numpy.datetime64, DAYS)], dtype=object),
         pyarrow.array(TIMES),
         pyarrow.chunked_array([DAYS[:1], DAYS[1:]]),
         pyarrow.array(TIMES, pyarrow.timestamp("ms", "UTC")),
@@ -845,8 +834,6 @@ def test_keep_by_columns_of_dates():
     for column in (pandas.Series([TIMES[0], None, TIMES[1]]), pyarrow.array([TIMES[0], None, TIMES[1]])):
         with pytest.raises(ValueError, match=r"keep\[1\] must be a date, got NaT"):
             by_words(["a b"] * 3, 1, keep=column)
-    with pytest.raises(ValueError, match=r"keep\[1\] must be a date, got NaT"):
-        by_words(["a b"] * 3, 1, keep=[pandas.Timestamp(TIMES[0]), pandas.NaT, pandas.Timestamp(TIMES[1])])
 
 
 # The cap.
@@ -1387,76 +1374,27 @@ PARAMETERS = [
     ({"num_threads": 1.5}, TypeError, "num_threads must be a whole number, got float"),
     ({"progress": "bar"}, TypeError, r"progress must be True, or callable as progress\(stage, done, total\), got str"),
 ]
+WANTED = "keep must be 'first', 'last', 'longest' or an array of numbers or datetime64"
 KEEPS = [
-    ([1] * 9, ValueError, r"keep must have one number or date for each text \(10\), got shape \(9,\)"),
-    ([], ValueError, r"keep must have one number or date for each text \(10\), got shape \(0,\)"),
-    ([[1] * 10], ValueError, r"keep must have one number or date for each text \(10\), got shape \(1, 10\)"),
-    ([1] * 9 + [math.nan], ValueError, r"keep\[9\] must be a finite number, got nan$"),
-    ([1] * 9 + [-math.inf], ValueError, r"keep\[9\] must be a finite number, got -inf$"),
-    ([1] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a number, got None; give one for each text$"),
-    ([None] * 10, ValueError, r"keep\[0\] must be a number or a date, got None; give one for each text$"),
-    ("shortest", ValueError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got 'shortest'"),
-    ("", ValueError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got ''"),
-    (
-        ["high"] * 10,
-        TypeError,
-        r"keep\[0\] is a str 'high'; convert dates by np.array\(keep, 'datetime64\[D\]'\) and num",
-    ),
-    (
-        [1] * 9 + ["2"],
-        TypeError,
-        r"keep\[9\] is a str '2'; convert dates by .* and numbers by np.array\(keep, float\)$",
-    ),
-    (numpy.array(["2"] * 10), TypeError, r"keep\[0\] is a str '2'; convert"),
-    ([1] * 9 + [object], TypeError, r"keep\[9\] must be a number or a date, got type <class 'object'>"),
-    (
-        numpy.ma.array(range(10)),
-        TypeError,
-        "keep must be an array without a mask, got a masked array; fill or drop the",
-    ),
-    ([numpy.ma.array(range(10))], ValueError, r"got shape \(1, 10\)"),
-    (None, TypeError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got NoneType"),
-    ([[1], [2, 3]] * 5, TypeError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got list"),
-    ([1j] * 10, TypeError, "keep must be .* an array of numbers or dates, got list"),
-    ({1, 2}, TypeError, "keep must be .* an array of numbers or dates, got set"),
-    (numpy.array(["1"] * 10, object), TypeError, r"keep\[0\] is a str '1'; convert"),
-    (len, TypeError, "keep must be .* an array of numbers or dates, got builtin_function_or_method"),
-    ([date(2024, 1, 1)] * 9, ValueError, r"keep must have one number or date for each text \(10\), got shape \(9,\)"),
-    ([[date(2024, 1, 1)] * 10], ValueError, r"keep must have one number or date .*, got shape \(1, 10\)"),
-    (numpy.array(["2024-01-01"] * 9, "M8[s]"), ValueError, r"keep must have one number or date .* got shape \(9,\)"),
-    (numpy.array(["2024-01-01"] * 7 + ["NaT"] * 3, "M8[s]"), ValueError, r"keep\[7\] must be a date, got NaT; give"),
-    ([date(2024, 1, 1)] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a date, got None; give one for each text"),
-    (
-        [date(2024, 1, 1)] * 5 + [5] * 5,
-        TypeError,
-        r"keep\[5\] is a number, keep\[0\] a date; give numbers, or dates of",
-    ),
-    ([5] + [date(2024, 1, 1)] * 9, TypeError, r"keep\[1\] is a date, keep\[0\] a number; give"),
-    ([None, 5] + [numpy.datetime64("2024")] * 8, TypeError, r"keep\[2\] is a datetime64, keep\[1\] a number; give"),
-    ([date(2024, 1, 1)] + [datetime(2024, 1, 1)] * 9, TypeError, r"keep\[1\] is a datetime .*, keep\[0\] a date; give"),
-    ([date(2024, 1, 1)] * 4 + [math.nan] * 6, ValueError, r"keep\[4\] must be a date, got nan; give one for each text"),
-    (
-        [datetime(2024, 1, 1)] * 5 + [datetime(2024, 1, 1, tzinfo=timezone.utc)] * 5,
-        TypeError,
-        r"keep\[5\] is a datetime with a time zone, keep\[0\] a datetime without a time zone; give",
-    ),
+    ([1, 2], ValueError, r"keep must have one number or date for each text \(10\), got 2"),
+    ([1.0] * 9 + [math.nan], ValueError, r"keep\[9\] must be a finite number, got nan; give one for each text$"),
+    ([1.0] * 9 + [-math.inf], ValueError, r"keep\[9\] must be a finite number, got -inf"),
+    (numpy.array(["2024"] * 4 + ["NaT"] * 6, "M8[D]"), ValueError, r"keep\[4\] must be a date, got NaT"),
+    ("shortest", ValueError, rf"{WANTED}, got 'shortest'$"),
+    ([[1.0] * 10], TypeError, rf"{WANTED}, one value for each text, got list"),
+    ([1] * 9 + [None], TypeError, "got list of NoneType, int; convert dates by .* and numbers by .*"),
     (
         ["2024-01-01"] * 10,
         TypeError,
-        r"keep\[0\] is a str '2024-01-01'; convert dates by np.array\(keep, 'datetime64\[D\]'\)",
+        r"got list of str; convert dates by np.array\(keep, 'datetime64\[us\]'\) and numbers",
     ),
-    (
-        numpy.array([numpy.timedelta64(1, "s")] * 10, object),
-        TypeError,
-        r"keep\[0\] must be a number or a date, got timed",
-    ),
-    (numpy.array([numpy.datetime64("2024")] * 9 + [None], object), ValueError, r"keep\[9\] must be a date, got None"),
-    (
-        numpy.array([numpy.datetime64("2024")] * 9 + [numpy.datetime64("NaT", "s")], object),
-        ValueError,
-        r"keep\[9\] .* got NaT",
-    ),
-    (numpy.array([1] * 10, "m8[s]"), TypeError, r"keep must be .* or dates, got ndarray of timedelta64\[s\]"),
+    ([date(2024, 1, 1)] * 10, TypeError, "got list of date; convert dates by "),
+    (numpy.array([1] * 10, "m8[s]"), TypeError, r"got ndarray of timedelta64\[s\]; convert"),
+    (numpy.ma.masked_array([1.0] * 10), TypeError, "keep must be an array without a mask, got a masked array"),
+    (None, TypeError, rf"{WANTED}, one value for each text, got NoneType"),
+    ([1j] * 10, TypeError, "got list of complex; convert"),
+    (set(range(10)), TypeError, "one value for each text, got set"),
+    (len, TypeError, "got builtin_function_or_method"),
 ]
 
 

@@ -11,6 +11,7 @@ import pytest
 from spark_texts import TEXTS, edited, words
 
 import lsh
+from lsh.engine.matching import Matching
 
 pa = pytest.importorskip("pyarrow")
 
@@ -79,24 +80,17 @@ def test_star_steps(size, nodes, count):
     assert edges == expected
 
 
-def matching(**options: Any) -> _tasks.Matching:
-    used = lsh.deduplicate([], **options).parameters
-    return _tasks.Matching(
-        used["hasher"], used["plan"] or used["bands"], used["threshold"], "exact", "representative", None
-    )
-
-
 @pytest.mark.parametrize("chunk", [50, 1000, 1 << 20])
 def test_links_connect_what_shares_a_bucket(monkeypatch, chunk):
     """Of three tasks, with chunks of a few keys, as of the whole corpus."""
     monkeypatch.setattr(_tasks, "CHUNK", chunk)
     monkeypatch.setattr(_tasks, "ROW_PAIRS", chunk // 10)
-    used, bits = matching(), 4
+    used, bits = Matching(), 4
     parts = [TEXTS[i::3] for i in range(3)]
     rows = [row for part in parts for row in _tasks.fingerprint(used, bits, batches({"text": part}, 40))]
     table = pa.Table.from_batches(rows).sort_by("range")
     links = pairs_of(_tasks.link(bits, iter(table.to_batches(max_chunksize=5))))
-    hasher, bands = used.hasher, used.bands.bands
+    hasher, bands = used.hasher, used.bands
     fingerprints = hasher.fingerprints(TEXTS)
     nodes = np.concatenate([_tasks.nodes_of(batch) for batch in _tasks.batches_of(pa.array(TEXTS), used)])
     shared = []
@@ -111,16 +105,16 @@ def test_links_connect_what_shares_a_bucket(monkeypatch, chunk):
 
 def test_a_large_bucket_is_few_rows():
     """Keys that are equal within a task leave it once, so a bucket of any size has few rows in the next stage."""
-    used, text = matching(), words(random.Random(0), 30)
+    used, text = Matching(), words(random.Random(0), 30)
     rows = list(_tasks.fingerprint(used, 11, batches({"text": [text] * 20_000}, 1000)))
     assert sum(len(value.as_py()) for batch in rows for value in batch.column(1)) == 16 * (
-        used.bands.bands.num_bands + 1
+        used.bands.num_bands + 1
     )
 
 
 def test_links_of_a_large_component_are_small_rows(monkeypatch):
     """Spark sends thousands of rows at once to a task, which does not hold all links of a range either."""
-    used, draw = matching(), random.Random(0)
+    used, draw = Matching(), random.Random(0)
     base = words(draw, 40)
     texts = [edited(draw, base, 1) for _ in range(2000)]
     rows = list(_tasks.fingerprint(used, 4, batches({"text": texts}, 1000)))
@@ -143,9 +137,9 @@ def test_too_many(monkeypatch):
     assert len(pairs_of(_tasks.connect(batches({name: values[:5] for name, values in columns.items()}, 2)))) == 5
     rows = {"component": [1] * 6, "old": [True, True, *[False] * 4], "id": list(range(6)), "text": ["a text"] * 6}
     with pytest.raises(ValueError, match="a component has more than 5 documents, too many to decide; use longer"):
-        list(_tasks.decide(matching(), True, batches(rows, 4)))
+        list(_tasks.decide(Matching(), None, True, batches(rows, 4)))
     five = {name: values[:5] for name, values in rows.items()}
-    assert sum(map(len, _tasks.decide(matching(), True, batches(five, 4)))) == 3
+    assert sum(map(len, _tasks.decide(Matching(), None, True, batches(five, 4)))) == 3
 
 
 def test_filter():
@@ -173,7 +167,7 @@ def test_segments(monkeypatch, segment, held, with_old):
     """Components that are decided together or alone, in memory or from a file, give the same rows."""
     monkeypatch.setattr(_tasks, "SEGMENT_BYTES", segment)
     monkeypatch.setattr(_tasks, "HELD_BYTES", held)
-    used = matching()
+    used = Matching()
     rows = []
     for component in range(20):
         draw = random.Random(component)
@@ -186,7 +180,9 @@ def test_segments(monkeypatch, segment, held, with_old):
     table = {**columns, "id": [f"{i:04}" for i in range(len(rows))]}
     given = {name: table[name] for name in ("component", "old", "id", "text")}
     found = [
-        tuple(row.values()) for batch in _tasks.decide(used, with_old, batches(given, 7)) for row in batch.to_pylist()
+        tuple(row.values())
+        for batch in _tasks.decide(used, None, with_old, batches(given, 7))
+        for row in batch.to_pylist()
     ]
     new = [i for i, row in enumerate(rows) if not row[1]]
     old = [i for i, row in enumerate(rows) if row[1]]
@@ -205,4 +201,4 @@ def test_a_node_without_a_document(task):
     """The text of a node was there when the input was read first: its row has the component only."""
     rows = {"component": [1, 1, 2], "old": [False, False, None], "id": ["a", "b", None], "text": ["a b", "a b", None]}
     with pytest.raises(ValueError, match=r"had other texts when it was read again.*write it to a table first"):
-        list(task(matching(), False, batches(rows, 2)))
+        list(task(Matching(), None, False, batches(rows, 2)))

@@ -1,0 +1,234 @@
+"""Which documents are near duplicates, and which of them stay: the value that `deduplicate` and `find_pairs` work by.
+
+`Matching` is checked once, when it is made: by the functions of the library, by the command, by Spark, and for the
+documents of an index. What is below it gets its values and checks nothing again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from lsh.base import checks
+from lsh.base.budget import Array
+from lsh.engine.stored import Stored
+from lsh.sketch import sketch_filter
+from lsh.sketch.bands import Bands
+from lsh.sketch.hasher import MinHasher
+from lsh.sketch.planning import DEFAULT_THRESHOLD, Plan, chosen_bands, chosen_hasher
+from lsh.text.shingling import checked_shingles
+from lsh.typing import Clusters, Keep, Missing, Verify
+
+MIN_RECALL = 0.5  # of an index at a similarity; less is an error
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Matching:
+    """The parameters that define near duplicates and which of them are kept. Immutable.
+
+    Parameters
+    ----------
+    threshold, recall, bands, shingles, hasher, num_seeds, random_state, verify, clusters, keep, missing
+        As for `lsh.deduplicate`.
+
+    Attributes
+    ----------
+    threshold : float
+        The least similarity of near duplicates.
+    hasher : MinHasher
+        Computes the fingerprints.
+    bands : Bands
+        Find the candidate pairs.
+    plan : Plan or None
+        What the bands were planned for; ``None`` if they were given without a plan.
+    verify, clusters, missing
+        The parameters.
+    keep : str or numpy.ndarray
+        Its name, or the priority of each document, shape ``(n,)``: finite numbers, or datetime64.
+    collisions : float
+        The probability that a component of two documents is equal although their fingerprints differ there; of an index
+        that stores a part of each component.
+    recall : float or None
+        The probability that a pair at the threshold is found, if it is not that of the plan: of an index.
+    """
+
+    threshold: float
+    hasher: MinHasher
+    bands: Bands
+    plan: Plan | None
+    verify: Verify
+    clusters: Clusters
+    keep: Keep | Array
+    missing: Missing
+    collisions: float
+    recall: float | None
+
+    def __init__(
+        self,
+        threshold: object = None,
+        *,
+        recall: object = None,
+        bands: object = None,
+        shingles: object = None,
+        hasher: object = None,
+        num_seeds: object = None,
+        random_state: int | None = 0,
+        verify: object = "exact",
+        clusters: object = "representative",
+        keep: object = "first",
+        missing: object = "error",
+    ) -> None:
+        least = checks.fraction("threshold", DEFAULT_THRESHOLD if threshold is None else threshold, zero=False)
+        chosen = chosen_hasher(hasher, shingles, num_seeds, random_state, bands)
+        verify = checks.choice("verify", verify, get_args(Verify))
+        own, plan = chosen_bands(bands, recall, least, chosen, filtered=verify == "exact")
+        self._set(
+            threshold=least,
+            hasher=chosen,
+            bands=own,
+            plan=plan,
+            verify=verify,
+            clusters=checks.choice("clusters", clusters, get_args(Clusters)),
+            keep=checked_keep(keep),
+            missing=checks.choice("missing", missing, get_args(Missing)),
+            collisions=0.0,
+            recall=None,
+        )
+
+    def _set(self, **values: object) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of_index(cls, name: str, index: Stored, threshold: object, **given: Any) -> Matching:
+        """Return the parameters for the documents of an index; those that are given must be those of the index.
+
+        Parameters
+        ----------
+        name : str
+            The parameter that has the index, for messages.
+        index : Stored
+            The index.
+        threshold : float or None
+            Default: that of the index.
+        **given
+            The other parameters of the class.
+        """
+        described = {name: given.pop(name, None) for name in ("recall", "bands", "shingles", "hasher", "num_seeds")}
+        _check_same(name, index, described, given.pop("random_state", 0))
+        least = index.plan.threshold if threshold is None else threshold
+        matching = cls(least, hasher=index.hasher, bands=index.bands, **given)
+        reached, recall = index._recalls(matching.threshold, matching.verify)
+        if reached < MIN_RECALL:
+            raise ValueError(
+                f"threshold={matching.threshold:g} has a recall of {reached:.2g} with the bands of the index, which "
+                f"are for {index.plan.threshold:g}; create an index with threshold={matching.threshold:g} for it"
+            )
+        matching._set(plan=index.plan, recall=recall)
+        return matching
+
+    def with_collisions(self, collisions: float) -> Matching:
+        """Return the same parameters for sketches of this probability of collisions."""
+        return self._with(collisions=0.0 if self.is_exact else collisions)
+
+    def nulls_as_empty(self) -> Matching:
+        """Return the same parameters with missing texts as empty ones, for texts whose nulls were checked before."""
+        return self._with(missing="empty")
+
+    def _with(self, **values: object) -> Matching:
+        made = object.__new__(Matching)
+        made._set(**self.__dict__)
+        made._set(**values)
+        return made
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether pairs are compared by their texts."""
+        return self.verify == "exact"
+
+    @property
+    def min_equal(self) -> int | None:
+        """How many components must be equal to pass the sketch filter; ``None`` without a filter."""
+        if not self.is_exact:
+            return None
+        loss = 0.0 if self.plan is None or self.recall is not None else self.plan.loss
+        return sketch_filter.least_equal(self.hasher.num_seeds, self.threshold, loss or sketch_filter.LOSS)
+
+    @property
+    def min_similarity(self) -> float:
+        """The least similarity of a near duplicate, exact or the share of equal components."""
+        if self.verify is None or not self.collisions:
+            return 0.0 if self.verify is None else self.threshold
+        shares = np.arange(self.hasher.num_seeds + 1) / self.hasher.num_seeds
+        return float(shares[np.searchsorted(self.corrected(shares), self.threshold)])
+
+    def corrected(self, similarities: Array) -> Array:
+        """Return estimates of the similarity for shares of equal components (b-bit minwise hashing)."""
+        return sketch_filter.corrected(similarities, self.collisions) if self.collisions else similarities
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the values for `Deduplication.parameters`."""
+        return {name: getattr(self, name) for name in ("threshold", "hasher", "bands", "plan", "verify", "clusters")}
+
+
+def _check_same(name: str, index: Stored, given: Mapping[str, Any], random_state: object) -> None:
+    """Check that the parameters that are given are those of an index."""
+    if random_state != 0:
+        raise ValueError(f"random_state and {name}, an index, cannot be combined; the index has its hasher")
+    own = {
+        "recall": index.plan.recall,
+        "bands": index.plan if isinstance(given["bands"], Plan) else index.bands,
+        "shingles": index.hasher.shingles,
+        "hasher": index.hasher,
+        "num_seeds": index.hasher.num_seeds,
+    }
+    for parameter, value in given.items():
+        if parameter == "shingles" and value is not None:
+            value = checked_shingles(value)
+        if value is not None and value != own[parameter]:
+            raise ValueError(
+                f"{parameter} must be that of the index given as {name} ({own[parameter]!r}) or left out, got {value!r}"
+            )
+
+
+# ---- keep ----
+
+
+def checked_keep(keep: object) -> Keep | Array:
+    """Return `keep`, checked: one of its names, or an array of priorities."""
+    wanted = f"{', '.join(map(repr, get_args(Keep)))} or an array of numbers or datetime64"
+    if isinstance(keep, str):
+        if keep not in get_args(Keep):
+            raise ValueError(f"keep must be {wanted}, got {keep!r}")
+        return checks.choice("keep", keep, get_args(Keep))
+    checks.unmasked("keep", keep)
+    try:
+        values = np.asarray(keep)
+    except (TypeError, ValueError):
+        raise TypeError(f"keep must be {wanted}, got {type(keep).__name__}") from None
+    if values.ndim != 1 or values.dtype.kind not in "biufM":
+        dtype = f" of {keep.dtype}" if hasattr(keep, "dtype") else _kinds(values)
+        raise TypeError(
+            f"keep must be {wanted}, one value for each text, got {type(keep).__name__}{dtype}; convert dates by "
+            "np.array(keep, 'datetime64[us]') and numbers by np.array(keep, float)"
+        )
+    unknown = np.flatnonzero(np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values))
+    if len(unknown):
+        what = "a date" if values.dtype.kind == "M" else "a finite number"
+        raise ValueError(f"keep[{unknown[0]}] must be {what}, got {values[unknown[0]]}; give one for each text")
+    return values
+
+
+def _kinds(values: Array) -> str:
+    """Return the types of the elements of an array, for a message."""
+    kinds = sorted({type(value).__name__ for value in values.ravel().tolist()}) if values.ndim else []
+    return f" of {', '.join(kinds)}" if kinds else ""
+
+
+def check_length(keep: Keep | Array, documents: int) -> None:
+    """Raise an error if there is not one priority for each document."""
+    if not isinstance(keep, str) and len(keep) != documents:
+        raise ValueError(f"keep must have one number or date for each text ({documents}), got {len(keep)}")

@@ -24,6 +24,8 @@ from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
 from lsh.command.options import Matching, Reading, Running
 from lsh.command.rows import Stored, added_values, cluster_rows, is_new, removed_rows, same_id
+from lsh.engine import dedup
+from lsh.engine import matching as engine
 from lsh.engine.dedup import CAP
 from lsh.files import compression
 from lsh.sketch.planning import checked_bands
@@ -428,8 +430,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
             running.quiet, shown_output, streams, running.verbose, _later(outputs, documents, target)
         )
         watch.stage("preparing")
-        keep = request.keep if ranked is None else ranked
-        result = _decide(request, texts, old if references else request.index, keep, meter)
+        result = _decide(request, texts, old if references else request.index, ranked, meter)
         against = old if request.index is None else Stored(request.index, result.old_ids or ())
         watch.stage("preparing", result.summary()["seconds"])
         if request.index is not None and notes is not None:
@@ -478,24 +479,21 @@ def _later(
 
 
 def _decide(
-    request: Request, texts: TextStream, against: TextStream | Index | None, keep: Any, meter: console.Meter
+    request: Request,
+    texts: TextStream,
+    against: TextStream | Index | None,
+    priorities: inputs.Priorities | None,
+    meter: console.Meter,
 ) -> lsh.Deduplication:
-    matching, running = request.matching, request.running
-    return lsh.deduplicate(
-        texts,
-        matching.threshold,
-        bands=matching.bands,
-        hasher=matching.hasher,
-        against=against,
-        keep=keep,
-        clusters=matching.clusters,
-        verify=matching.verify,
-        missing=request.reading.missing,
-        max_memory=running.max_memory,
-        temp_dir=running.temp_dir,
-        num_threads=running.num_threads,
-        progress=meter,
-    )
+    asked, running = request.matching, request.running
+    given: dict[str, Any] = {"verify": asked.verify, "clusters": asked.clusters, "missing": request.reading.missing}
+    given["keep"] = "first" if priorities is not None else request.keep
+    if request.index is not None:
+        matching = engine.Matching.of_index("against", request.index, asked.threshold, **given)
+    else:
+        matching = engine.Matching(asked.threshold, bands=asked.bands, hasher=asked.hasher, **given)
+    run = dedup.Running.checked(running.max_memory, running.temp_dir, running.num_threads, meter)
+    return dedup.decide(matching, texts, against, run, None if priorities is None else priorities.values)
 
 
 def _report(

@@ -408,7 +408,7 @@ class Priorities:
             before.free()
         self._values.append(values.astype(self._values.dtype))
 
-    def __array__(self, dtype: object = None, copy: object = None) -> Array:
+    def values(self) -> Array:
         """Return the values, such that the highest one has priority."""
         values = self._values.read()
         if self._reverse:  # the complement, as the least int64 has no negative

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from numbers import Number
 from typing import Any, Literal, NamedTuple
@@ -218,9 +218,16 @@ def deduplicate(
 
 
 def decide(
-    matching: Matching, texts: TextsOrCallable, against: TextsOrCallable | Stored | None, run: Running
+    matching: Matching,
+    texts: TextsOrCallable,
+    against: TextsOrCallable | Stored | None,
+    run: Running,
+    priorities: Callable[[], Array] | None = None,
 ) -> Deduplication:
-    """Do the work of `deduplicate`, whose parameters are checked; the documents of an index have its `Matching`."""
+    """Do the work of `deduplicate`, whose parameters are checked; the documents of an index have its `Matching`.
+
+    `priorities` returns the priority of each document once the texts were read, in place of the `keep` of `matching`.
+    """
     seconds: dict[str, float] = {}
     started = time.perf_counter()
     collections = _collections({"texts": texts, "against": None if isinstance(against, Stored) else against}, matching)
@@ -228,11 +235,12 @@ def decide(
     if size is not None:
         check_length(matching.keep, size)  # an error before any work
     matching, members = _members(matching, against)
-    ordered = not (isinstance(matching.keep, str) and matching.keep in ("first", "last"))
-    corpus = _corpus(collections, matching, run, ordered, members)
+    by_position = priorities is None and isinstance(matching.keep, str) and matching.keep in ("first", "last")
+    corpus = _corpus(collections, matching, run, not by_position, members)
     seconds["fingerprints"] = time.perf_counter() - started
-    check_length(matching.keep, corpus.offsets[1])
-    order = _by_priority(matching.keep, corpus)
+    keep = matching.keep if priorities is None else priorities()
+    check_length(keep, corpus.offsets[1])
+    order = _by_priority(keep, corpus)
     return _result(corpus, order, matching, against is not None, seconds, members)
 
 

@@ -178,7 +178,7 @@ def test_numbers_have_their_order(parts, reverse):
     values = [value for part in parts for value in part]
     exact = all(isinstance(value, int) for value in values)
     expected = [Fraction(value if exact else float(value)) * (-1 if reverse else 1) for value in values]
-    found = priorities.__array__().tolist()
+    found = priorities.values().tolist()
     order = range(len(values))
     assert sorted(order, key=expected.__getitem__) == sorted(order, key=found.__getitem__)
 

@@ -20,7 +20,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -251,9 +251,9 @@ KEEP_VALUES = {  # the expression over an int, and the element of `keep` of the 
     "likes": (f.col, int),
     "date": (
         lambda name: f.date_add(f.lit("2020-01-01").cast("date"), f.col(name)),
-        lambda i: moment(0) + timedelta(i),
+        lambda i: np.datetime64("2020-01-01", "D") + i,
     ),
-    "timestamp": (lambda name: f.timestamp_seconds(name), moment),
+    "timestamp": (lambda name: f.timestamp_seconds(name), lambda i: np.datetime64("2020-01-01", "us") + i),
     "float": (lambda name: -f.col(name).cast("double"), lambda i: -float(i)),
 }
 

@@ -107,9 +107,7 @@ def test_a_large_bucket_is_few_rows():
     """Keys that are equal within a task leave it once, so a bucket of any size has few rows in the next stage."""
     used, text = Matching(), words(random.Random(0), 30)
     rows = list(_tasks.fingerprint(used, 11, batches({"text": [text] * 20_000}, 1000)))
-    assert sum(len(value.as_py()) for batch in rows for value in batch.column(1)) == 16 * (
-        used.bands.num_bands + 1
-    )
+    assert sum(len(value.as_py()) for batch in rows for value in batch.column(1)) == 16 * (used.bands.num_bands + 1)
 
 
 def test_links_of_a_large_component_are_small_rows(monkeypatch):

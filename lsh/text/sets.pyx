@@ -190,7 +190,7 @@ cdef bint _fill(ShingleSets sets, Workspace *work, uint32_t part_bits, uint64_t 
         shingles = document.length - document.n + 1
     elif document.unit == c.LSH_WORD:
         shingles = document.length // 2 + 1
-    _empty(work, max(min(shingles, <size_t> SMALL_SET), <size_t> c.LSH_SET_ROOM), spans, 0)
+    _empty(work, max(min(shingles, <size_t> SMALL_SET, _most(sets, spans)), <size_t> c.LSH_SET_ROOM), spans, 0)
     if document.length == 0:
         return True
     return _fill_spans(sets, work) if spans else _fill_keys(sets, work)

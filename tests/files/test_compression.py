@@ -8,9 +8,11 @@ import gzip
 import io as streams
 import lzma
 import os
+import random
 import re
 import sys
 import zlib
+from contextlib import suppress
 
 import pytest
 from reading import DOCUMENTS, HEADS, TEXTS, file_of, kept, pack, refusal, texts, unpack
@@ -138,13 +140,18 @@ def test_damaged_gzip(tmp_path, damage):
 def test_damage_in_an_output_is_noticed(tmp_path, format):
     """Each has a checksum: a byte with another value is an error, or changes no text; the end is not missed either."""
     pack(b"", format)  # skips where the format's library is missing
-    expected = [os.urandom(40).hex().encode() for _ in range(40)]
+    draw = random.Random(0)
+    expected = [draw.randbytes(40).hex().encode() for _ in range(40)]
     path = file_of(tmp_path, "in.txt", b"\n".join(expected) + b"\n")
     data = kept(path, [True] * 40, tmp_path / f"out.txt.{format}")
     assert texts(str(tmp_path / f"out.txt.{format}")) == expected
     for at in range(len(data) // 2, len(data) // 2 + 200):
         damaged = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
-        assert "corrupt" in refusal(file_of(tmp_path, f"damaged.txt.{format}", damaged))
+        path = file_of(tmp_path, f"damaged.txt.{format}", damaged)
+        with suppress(files.InputError):  # but a bit that the format does not use changes nothing
+            assert texts(path) == expected
+            continue
+        assert "corrupt" in refusal(path)
     for size in range(len(data) - 12, len(data)):
         assert "corrupt" in refusal(file_of(tmp_path, f"cut.txt.{format}", data[:size]))
 

@@ -248,7 +248,7 @@ def test_nothing_is_added_of_several_pieces(folder, kind, monkeypatch):
             with pytest.raises(TypeError, match=r"times\[4\] must be"):
                 add(made(texts), range(5), times=[1, 2, 3, 4, "5"])
             assert len(screen.index) == 0
-        screen.index.add_docs(made(texts), range(5), times=[1, None, np.datetime64("NaT"), 4, 5])
+        screen.index.add_docs(made(texts), range(5), times=[1, None, np.datetime64("NaT", "s"), 4, 5])
         assert contents(screen.index) == {i: (text(i), [1.0, None, None, 4.0, 5.0][i]) for i in range(5)}
 
 
@@ -677,6 +677,7 @@ def test_threads_share_an_index(folder, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="requires fork")
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # of Python, if another library has threads
 def test_a_forked_process_reads_and_does_not_write(folder):
     with Index.create(folder, **SETTINGS) as index:
         index.add(text(1), 1)

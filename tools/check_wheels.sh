@@ -16,7 +16,7 @@ trap 'rm -rf "$temp"' EXIT
 
 MANYLINUX=manylinux_2_28 # the image that pyproject.toml names
 pythons=("$@")
-[ $# -gt 0 ] || pythons=(3.10 3.11 3.12 3.13 3.14 3.13t 3.14t)
+[ $# -gt 0 ] || pythons=(3.10 3.11 3.12 3.13 3.14 3.15 3.13t 3.14t)
 oldest_numpy=1.26 # is tested once
 
 TELL='import sys, sysconfig

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PYTHONS = ("cp310", "cp311", "cp312", "cp313", "cp314", "cp314t")
+PYTHONS = ("cp310", "cp311", "cp312", "cp313", "cp314", "cp314t", "cp315")
 PLATFORMS = (
     *("manylinux_x86_64", "manylinux_aarch64", "musllinux_x86_64", "musllinux_aarch64"),
     *("macosx_x86_64", "macosx_arm64", "win_amd64"),

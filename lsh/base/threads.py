@@ -90,10 +90,11 @@ def map_in_order(
 ) -> Iterator[Result]:
     """Call `function` with each item in threads, of which the caller's is one; yield the results in order of the items.
 
-    The caller's thread reads the items as results are wanted, at most two a thread ahead. With `size_of`, it does not
-    read another item while those that are ahead have more than `most` bytes together. An exception is raised in the
-    place of its result, one of the items themselves after the results of the items before it. After an exception no
-    further call begins. However the iteration ends, it ends when the calls that have begun are done.
+    The caller's thread reads the items when results are asked for, at most two items ahead for each thread. With
+    `size_of`, it does not read another item while those that are ahead have more than `most` bytes together. If a call
+    raises an exception, it is raised in place of the result; if the items raise one, after the results of the items
+    before it. After an exception no further call begins. The iteration does not end before all calls that have begun
+    are done.
     """
     if num_threads == 1:
         yield from map(function, items)

@@ -14,7 +14,7 @@ from lsh.base import checks
 from lsh.base.wording import counted
 from lsh.command import console, indexing, new_documents, options
 from lsh.command.new_documents import NewDocuments
-from lsh.engine.matching import MIN_RECALL
+from lsh.engine.matching import MIN_INDEX_RECALL
 
 if TYPE_CHECKING:
     from lsh.store.index import Index
@@ -120,7 +120,7 @@ def _opened(namespace: argparse.Namespace, opened: ExitStack) -> Index:
     index, least = opened.enter_context(indexing.opened(namespace.index)), namespace.min_similarity
     if least is not None and least != index.threshold and not namespace.quiet:
         reached, recall = index._recalls(least, "exact" if index._verifies else "sketch")
-        if reached >= MIN_RECALL:  # else the query is an error
+        if reached >= MIN_INDEX_RECALL:  # else the query is an error
             console.say(f"--min-similarity {least:g}: recall {recall:.4g} with the bands of the index")
     return index
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import lsh
 from lsh import files
 from lsh.command import console, inputs
-from lsh.engine.matching import MIN_RECALL
+from lsh.engine.matching import MIN_INDEX_RECALL
 
 if TYPE_CHECKING:  # other commands do not need it
     from lsh.store.index import Index
@@ -62,7 +62,7 @@ def opened(path: str, mode: Literal["r", "a"] = "r") -> Index:
 def check_comparison(index: Index, name: str, threshold: float, verify: str | None) -> None:
     """Check that the documents of an index can be compared: from this similarity, and by their texts for "exact"."""
     recall = index._recalls(threshold, verify)[0]
-    if recall < MIN_RECALL:
+    if recall < MIN_INDEX_RECALL:
         raise ValueError(
             f"--threshold {threshold:g} has a recall of {recall:.2g} with the bands of {name}, which "
             f"are for {index.threshold:g}; create an index with --threshold {threshold:g}"

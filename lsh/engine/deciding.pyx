@@ -174,7 +174,7 @@ cdef class Decisions:
     components : bool
         Walk over components; see `Walk`.
     floor : float, optional
-        As many pairs below the threshold as are remembered, of other components, are at least so similar.
+        Pairs below the threshold that are less similar than this are not remembered: other components have enough.
     map : callable, optional
         Like the function of this name, but may make calls in threads; for the bands.
 

@@ -173,10 +173,10 @@ def deduplicate(
     -----
     Documents are decided in the order of `keep`. A document is removed if an earlier kept document shares a bucket with
     it in any band and has an exact Jaccard similarity of at least `threshold`. The most similar one is its witness; of
-    equally similar ones, the earliest. Of identical texts only the first one can be kept: it is the witness of its
-    copies, or, if it is removed, its witness is theirs. Texts without shingles are kept. In each bucket, a document is
-    compared with the latest 1,000 kept documents only; ``capped`` in `Deduplication.summary` counts the comparisons
-    that were left out.
+    equally similar ones, the earliest. Of identical texts only the first one can be kept. It is the witness of its
+    copies; if it is removed itself, its copies get the same witness. Texts without shingles are kept. In each bucket, a
+    document is compared with the latest 1,000 kept documents only; ``capped`` in `Deduplication.summary` counts the
+    comparisons that were left out.
 
     With ``clusters="components"`` the earliest document of each connected component is kept and is the witness of the
     others. In each bucket, a document is compared with the 1,000 documents before it, unless it is connected with them
@@ -559,9 +559,9 @@ def _decided(corpus: Corpus, layout: Layout, matching: Matching) -> parts.Decide
 
 
 def _removed(layout: Layout, decided: parts.Decided, keeps: NDArray[np.bool_], with_sides: bool) -> Array:
-    """Return the table of removed documents, and set their flags in `keeps`, which has those of the new documents.
+    """Return the table of removed documents, and clear their flags in `keeps`, which has a flag for each new document.
 
-    A copy gets the decision of the first copy. Apart from the table, this takes about 8 bytes a removed document.
+    A copy gets the decision of the first copy. Besides the table, this takes about 8 bytes for each removed document.
     """
     first, distinct, copies = layout.firsts, layout.documents, layout.copies(len(keeps))
     for at in range(0, len(decided.documents), STEP):

@@ -22,7 +22,7 @@ from lsh.sketch.planning import DEFAULT_THRESHOLD, Plan, chosen_bands, chosen_ha
 from lsh.text.shingling import checked_shingles
 from lsh.typing import Clusters, Keep, Missing, Verify
 
-MIN_RECALL = 0.5  # of an index at a similarity; less is an error
+MIN_INDEX_RECALL = 0.5  # of an index at a similarity; less is an error
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -122,7 +122,7 @@ class Matching:
         least = index.plan.threshold if threshold is None else threshold
         matching = cls(least, hasher=index.hasher, bands=index.bands, **given)
         reached, recall = index._recalls(matching.threshold, matching.verify)
-        if reached < MIN_RECALL:
+        if reached < MIN_INDEX_RECALL:
             raise ValueError(
                 f"threshold={matching.threshold:g} has a recall of {reached:.2g} with the bands of the index, which "
                 f"are for {index.plan.threshold:g}; create an index with threshold={matching.threshold:g} for it"

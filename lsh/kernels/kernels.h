@@ -211,9 +211,9 @@ struct lsh_kernels {
     size_t (*count_equal_8)(const uint8_t *a, const uint8_t *b, size_t k);
     size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k);
     size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k);
-    /* Move those of `count` others to the front, in their order, whose rows have at least `least` of k bytes equal to the
-     * row of `document`; the numbers in `along` move with them. Returns how many. The row of document d begins at
-     * matrix + rows[d] * k. */
+    /* Compare the row of `document` with those of `count` others. Move the others that have at least `least` of k bytes
+     * equal to the front, in their order, and the numbers in `along` with them; return how many they are. The row of
+     * document d begins at matrix + rows[d] * k. */
     size_t (*filter_8)(const uint8_t *matrix, const int32_t *rows, size_t k, size_t least, size_t document, int32_t *others,
                        int32_t *along, size_t count);
     /* Band b covers components bounds[b] to bounds[b + 1] - 1 of a row (bounds ascend); rows begin `row_stride` components

@@ -543,7 +543,7 @@ class MinHasher:
         (0.61, 0.79)
         """
         if (1 + checks.fraction("confidence", confidence, zero=False)) / 2 == 1.0:
-            raise ValueError(f"confidence must be less than 1, got {confidence}; only the interval (0, 1) is certain")
+            raise ValueError(f"confidence must be less than 1, such as 0.99, got {confidence}")
         first, second = checked_fingerprint(self, "a", a), checked_fingerprint(self, "b", b)
         if self.is_empty(first) or self.is_empty(second):
             return 0.0, 0.0

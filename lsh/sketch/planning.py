@@ -30,7 +30,7 @@ __all__ = ["Cost", "Plan", "plan"]
 DEFAULT_THRESHOLD, DEFAULT_RECALL, DEFAULT_SEEDS = 0.8, 0.99, 128
 COST_TOLERANCE = 1e-9  # costs whose relative difference is less count as equal
 LOSS_TOLERANCE = 1e-12  # rounding error allowed in the logarithm of the share that the bands may miss
-MIN_RECALL = 1e-9  # used in place of any smaller recall
+RECALL_EPSILON = 1e-9  # used in place of any smaller recall
 MAX_TRIED = 4096  # every number of bands up to this one is tried, and as many larger ones if there are more components
 RARE = 1e-15  # a smaller share of the pairs is printed as "fewer than" this
 UNRELATED, COSTLY = 0.1, 0.001  # if more of the pairs at this similarity share a band, a plan says so
@@ -93,7 +93,7 @@ class Plan:
         loss = checks.fraction("loss", self.loss, zero=True, one=False)
         checks.instance("bands of a Plan", self.bands, Bands, "a Bands")
         found = checked_bands(self.bands, num_seeds).probability(threshold) * (1.0 - loss)
-        if found < recall - MIN_RECALL:
+        if found < recall - RECALL_EPSILON:
             raise ValueError(
                 f"bands must reach a recall of {below_one(recall, 'g')} at {threshold:g}, got {found:.4g} with "
                 f"{self.bands.to_string()}; use lsh.plan to find bands"
@@ -555,7 +555,7 @@ def _cheapest(
         best = np.array([count, 1, 0])  # identical sets agree in any band, and others least often in the widest
     else:
         missed = log((1.0 - recall - loss) / (1.0 - loss))  # logarithm of the share that the bands may miss
-        shapes = _candidates(threshold, min(missed, -MIN_RECALL), count)
+        shapes = _candidates(threshold, min(missed, -RECALL_EPSILON), count)
         if not len(shapes):
             raise ValueError(_impossible(threshold, recall, missed, loss, count, most))
         best = _best(shapes, threshold, background)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks
-from lsh.engine.matching import MIN_RECALL
+from lsh.engine.matching import MIN_INDEX_RECALL
 from lsh.sketch import sketch_filter
 from lsh.sketch.planning import Plan
 from lsh.sketch.rows import CONFIDENCE, wilson_interval
@@ -137,7 +137,7 @@ class Search:
         self.top = None if top is None else min(checks.whole_number("top", top, 1), MAX_TOP)
         self.verifies = parameters.texts or lookup is not None
         self.recall = recall_at(parameters, self.least, self.verifies)
-        if (reached := bands_recall(parameters, self.least, self.verifies)) < MIN_RECALL:
+        if (reached := bands_recall(parameters, self.least, self.verifies)) < MIN_INDEX_RECALL:
             raise ValueError(
                 f"min_similarity={self.least:g} has a recall of {reached:.2g} with the bands of this index, which "
                 f"are for {plan.threshold:g}; create an index with threshold={self.least:g} for it"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks, threads
-from lsh.engine.matching import MIN_RECALL
+from lsh.engine.matching import MIN_INDEX_RECALL
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan
@@ -408,7 +408,7 @@ class Screen:
 
 
 def _check_recall(recall: float, plan: Plan, recommend: float) -> None:
-    if recall < MIN_RECALL:
+    if recall < MIN_INDEX_RECALL:
         remedy = (
             f"use recommend={plan.threshold:g} or more, or create an index for recommend={recommend:g} (Screen.create, "
             "lsh index create --screen)"

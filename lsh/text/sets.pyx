@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """The exact Jaccard similarity of texts: sets of their shingles, made on demand, in bounded memory.
 
-Threads that compare the same texts share a cache: what one has found out about a text, or cached of it, all use. It is
-read without a lock. A thread that adds an entry takes the cache for itself; where another one has it at the moment, the
-entry is left out. An entry that is removed is overwritten when no thread can read it any more: every thread notes the
-time (the number of removals) when it begins with another text, and reads entries only that were there since then. This
-is epoch-based reclamation: Fraser, Practical lock-freedom, 2004, section 5.2.3.
+Threads that compare the same texts share a cache of sizes, sets and bitmaps. They read it without a lock. One thread at
+a time adds an entry; if another thread is adding one, the entry is not added. The memory of a removed entry is used
+again when no thread can still read it: each thread stores the time (the number of removals so far) when it begins with
+another text, and reads only entries that existed at that time. This is epoch-based reclamation: Fraser, Practical
+lock-freedom, 2004, section 5.2.3.
 
 The shingles of a text whose set is larger than `max_shingles` are divided into parts by the top bits of their hashes,
 as in a radix sort (counted, then written side by side), and the parts of two texts are compared one by one: the table

@@ -18,8 +18,9 @@ import lsh
 from lsh import files
 from lsh._minhash import NORMALISATIONS
 from lsh.base import checks
+from lsh.base.errors import words_of
 from lsh.base.wording import counted, size
-from lsh.command import console, index_add, index_pairs, index_query, indexing, options
+from lsh.command import console, index_add, index_pairs, index_query, indexing, inputs, options
 from lsh.command.indexing import SECONDS
 from lsh.text.shingling import Shingles
 
@@ -179,15 +180,17 @@ def _create(namespace: argparse.Namespace) -> None:
     }
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "texts=None", UserWarning)  # a note says it
+            warnings.simplefilter("ignore", UserWarning)  # a note says what an index without texts lacks
             index = _created_screen(namespace, folder, kept) if namespace.screen else _created(namespace, folder, kept)
     except FileExistsError as error:
         if not os.path.isdir(folder):
             raise ValueError(f"{folder} is a file; name a new folder") from None
-        what = str(error).replace(
-            "use Index.open, or another folder", "name another folder, or add to it with lsh index add"
-        )
-        raise ValueError(what) from None
+        if not inputs.is_index(folder):
+            raise ValueError(str(error)) from None
+        place = os.path.abspath(folder)
+        raise ValueError(
+            f"there is an index in {place}; name another folder, or add to it with lsh index add"
+        ) from None
     with index:
         if not namespace.quiet:
             bands, recall = index.bands, index.recall_at(index.threshold)
@@ -345,8 +348,7 @@ def _merge(namespace: argparse.Namespace) -> None:
                 try:
                     index.merge(other)
                 except ValueError as error:
-                    message = str(error).replace("other must have", "OTHER must have", 1)
-                    raise ValueError(f"{files.shown(path)}: {message}") from None
+                    raise ValueError(f"{files.shown(path)}: {console.worded(words_of(error))}") from None
         left = len(index)
     replaced = before + added - left
     more = [f"{replaced:,} of them in place of others"] if replaced else []

@@ -56,7 +56,7 @@ def opened(path: str, mode: Literal["r", "a"] = "r") -> Index:
             raise ValueError(f"{folder} is not an index; name the folder of one") from None
         raise ValueError(f"no index at {folder}; create one with: lsh index create {folder}") from None
     except lsh.index.IndexLockedError as error:  # its remedy is for programs
-        raise ValueError(f"{str(error).rpartition('; ')[0]}; run this again when it has ended") from None
+        raise ValueError(f"{error.reason}; run this again when it has ended") from None
 
 
 def check_comparison(index: Index, name: str, threshold: float, verify: str | None) -> None:

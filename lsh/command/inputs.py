@@ -13,6 +13,7 @@ import numpy as np
 from lsh import files
 from lsh.base import signals
 from lsh.base.budget import Column, Spill
+from lsh.base.errors import Words, message
 from lsh.command import console
 from lsh.command.options import Reading, Running
 from lsh.engine.comparing import content_keys
@@ -213,7 +214,7 @@ def _check_ending(documents: files.Documents, output: str) -> None:
 def find(reading: Reading, places: Sequence[files.Place], quiet: bool = False) -> files.Sources:
     """Return the files of a collection; a pattern is for folders. A note says which file is named twice."""
     for place in places:
-        if place.is_folder and _is_index(place.path):
+        if place.is_folder and is_index(place.path):
             raise ValueError(
                 f"{files.shown(place.path)} is an index, not a folder of documents; use lsh index merge, query, dedup "
                 "or pairs, or --against-index"
@@ -232,8 +233,8 @@ def shared_file(first: files.Sources, second: files.Sources) -> str | None:
     return next((files.shown(one.path) for one in second.found if files.same_key(one.path) in known), None)
 
 
-def _is_index(folder: str) -> bool:
-    """Tell whether a folder is that of an index; a URL is not."""
+def is_index(folder: str) -> bool:
+    """Tell whether a folder holds an index; one at a URL does not."""
     with suppress(OSError), open(os.path.join(files.local(folder), "manifest"), "rb") as file:
         return file.read(len(INDEX_MAGIC)) == INDEX_MAGIC
     return False
@@ -460,7 +461,7 @@ class TextStream(TextSource):
         spill: Spill | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
-        self._notes, self._printed = notes, set[str]()
+        self._notes, self._printed = notes, set[Words]()
         self._with_sizes, self._with_sources, self._priorities = with_sizes, with_sources, priorities
         spill = Spill() if spill is None else spill
         self._id_keys = spill.column(np.uint64)
@@ -572,7 +573,7 @@ class TextStream(TextSource):
         for note in documents.notes if self._notes is not None else ():
             if note not in self._printed:
                 self._printed.add(note)
-                console.say(f"{self._notes}{note}")
+                console.say(message(self._notes or "") + note)
 
     def _say_repeated(self) -> None:
         """Print a note if ids repeat."""

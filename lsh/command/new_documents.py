@@ -14,30 +14,27 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from lsh import files
+from lsh.base.errors import Parameter, Words
 from lsh.command import console, indexing, inputs, options
 from lsh.command.options import Reading
 from lsh.text.batch import Batch
 
-NUMBERS_NOTE = "; id: record number"  # in the note on how files are read, if the numbers of the records are the ids
-
-FORMATS = (
-    options.FORMATS.removesuffix(" Without an id the number of the record is the id.\n")
-    + """
+FORMATS = f"""\
+{options.FORMATS_AND_FIELDS}
 Without one, in .txt files, and with --id-field none, the id is the name of the file and the number of the record, such
 as news.txt:17.
 """
-)
-ID_REMEDY = "name the right one with --id-field"  # ends the message on a record without an id
 
 
 @contextmanager
 def _own_options() -> Iterator[None]:
-    """Name the options of these commands in the errors of reading."""
+    """Put the options of these commands into the errors of reading."""
     try:
         yield
     except files.InputError as error:
-        message = str(error).replace("--source-field", "--time-field")
-        error.args = (f"{message}, or use --id-field none" if message.endswith(ID_REMEDY) else message,)
+        error.message = error.message.renamed("source_field", "time_field")
+        if error.lacks == "id_field":
+            error.message += ", or use " + Parameter("id_field", "none")
         raise
 
 
@@ -96,7 +93,7 @@ class NewDocuments:
         self._sources, self._reading = sources, replace(reading, source_field=time_field)
         self._needs_ids = needs_ids
         self._has_times, self._prefix = time_field is not None, id_prefix
-        self._notes: set[str] | None = set() if notes else None
+        self._notes: set[Words] | None = set() if notes else None
         self._opened: list[files.Documents] = []
         self.count = self.num_bytes = self.skipped = self._num_bad = 0
         self.hidden = sources.hidden
@@ -184,7 +181,7 @@ class NewDocuments:
         if documents.format.name == files.FOLDER:
             return False
         without = documents.format.name == "txt" or self._reading.id_field == "none"
-        return without or any(NUMBERS_NOTE in note for note in documents.notes)
+        return without or documents.has_numbers
 
     def _checked(
         self, ids: Sequence[str], values: Sequence[bytes] | None, first: int, skip: str

@@ -92,7 +92,7 @@ MATCHING_DEFAULTS: dict[str, Any] = {  # not in argparse, as --preset must know 
 # Options of `shingles`, with the parameters of `lsh.Shingles`.
 SHINGLE_OPTIONS = {"ngram": "n", **{name: name for name in ("unit", *NORMALISATIONS, "normalize")}}
 
-FORMATS = """\
+FORMATS_AND_FIELDS = """\
 formats (the ending of INPUT, or --format; lines of text also with .gz, .bz2, .xz or .zst):
   .jsonl    and .ndjson: one JSON object per line; dots in --field lead into nested objects
   .csv      a header, unless --no-header; records as in RFC 4180
@@ -102,8 +102,8 @@ formats (the ending of INPUT, or --format; lines of text also with .gz, .bz2, .x
 A folder of data files is read as these files. In a folder of texts (.txt, .md, .html, ...), and with --format files,
 each file is a document, and its path within the folder is the id. Hidden files are not read, but counted.
 With names of columns, the text is the column text, content or body, or the only one beside the id, unless --field names
-it; the id is the column id, unless --id-field names it. Without an id the number of the record is the id.
-"""
+it; the id is the column id, unless --id-field names it."""
+FORMATS = f"{FORMATS_AND_FIELDS} Without an id the number of the record is the id.\n"
 
 
 @dataclass(frozen=True)

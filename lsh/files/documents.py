@@ -14,6 +14,7 @@ import numpy as np
 
 from lsh.base import checks
 from lsh.base.budget import Spill
+from lsh.base.errors import Parameter, Words
 from lsh.base.wording import counted
 from lsh.files import urls
 from lsh.files.disk import STANDARD
@@ -26,6 +27,7 @@ from lsh.files.output_folder import FolderTarget, ShardTarget
 from lsh.files.places import Array, Flags
 from lsh.files.records import (
     FOLDER,
+    SKIP,
     TABLES,
     Block,
     Format,
@@ -44,12 +46,7 @@ from lsh.files.separated import Csv, PlainText, Tsv
 from lsh.files.storage import Input, Target
 from lsh.files.tables import Tables
 
-FIELD_OPTIONS = {
-    "--field": "field",
-    "--id-field": "id_field",
-    "--source-field": "source_field",
-    "--keep-field": "keep_field",
-}
+FIELD_OPTIONS = ("field", "id_field", "source_field", "keep_field")
 OWN_FIELDS = ("source_field", "keep_field")  # that no other files are read with
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
@@ -217,8 +214,8 @@ class Documents:
         named = (options.field, options.named_id(), options.source_field, options.keep_field)
         for option, given in zip(FIELD_OPTIONS, named) if has_columns and not has_header else ():
             if given is not None and not all(is_number(name.strip()) for name in given.split(",")):
-                problem = f"{option} is {given!r}, and there is no header; use --header, or the number of a column"
-                raise InputError(self.name, problem)
+                problem = Parameter(option) + f" is {given!r}, and there is no header; use "
+                raise InputError(self.name, problem + Parameter("header", True) + ", or the number of a column")
         return options
 
     def __enter__(self) -> Documents:
@@ -244,9 +241,14 @@ class Documents:
         return self._counts.missing
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Words]:
         """What the user should know about how the documents are read, such as which column is the text."""
         return self._counts.notes
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the numbers of the records are the ids, as far as has been read."""
+        return self._counts.has_numbers
 
     @property
     def size(self) -> int:
@@ -300,23 +302,20 @@ class Documents:
         return [self.inputs[number].name for number in numbers.tolist()]
 
 
-def _useless(format: str, options: ReadOptions) -> dict[str, str]:
+def _useless(format: str, options: ReadOptions) -> dict[str, Words]:
     """Return the given options that a format has no use for, each with its error message."""
     described = "a folder of texts" if format == FOLDER else f".{format}"
-    header = "--header" if options.header else "--no-header"
-    uses: tuple[tuple[bool, str, dict[str, str]], ...] = (
-        (format not in ("txt", FOLDER), ".jsonl, .csv, .tsv, .parquet and .arrow", FIELD_OPTIONS),
-        (format in ("csv", "tsv"), ".csv and .tsv", {header: "header", "--delimiter": "delimiter"}),
-        (
-            format not in TABLES.values(),
-            "files of text",
-            {"--on-bad-line skip": "skip_bad", "--encoding": "encoding_given"},
-        ),
+    fields = {name: Parameter(name) for name in FIELD_OPTIONS}
+    columns = {"header": Parameter("header", options.header), "delimiter": Parameter("delimiter")}
+    uses: tuple[tuple[bool, str, dict[str, Parameter]], ...] = (
+        (format not in ("txt", FOLDER), ".jsonl, .csv, .tsv, .parquet and .arrow", fields),
+        (format in ("csv", "tsv"), ".csv and .tsv", columns),
+        (format not in TABLES.values(), "files of text", {"skip_bad": SKIP, "encoding_given": Parameter("encoding")}),
     )
     return {
-        name: f"{option} is for {kinds}, and this is {described}; leave it out"
+        name: option + f" is for {kinds}, and this is {described}; leave it out"
         for has_use, kinds, names in uses
-        for option, name in names.items()
+        for name, option in names.items()
         if not has_use and getattr(options, name) != ReadOptions._field_defaults[name]
     }
 

@@ -12,13 +12,14 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
+from lsh.base.errors import Parameter
 from lsh.files import compression, disk, remote, urls
 from lsh.files.finding import list_folder
 from lsh.files.locations import contents, location
 from lsh.files.marks import check_mark, note_bytes
 from lsh.files.output_folder import FolderTarget
 from lsh.files.places import Array, Flags
-from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
+from lsh.files.records import SKIP, Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 
 State = disk.State | remote.State
 
@@ -132,8 +133,8 @@ class Folder:
         try:
             return utf8(content.decode(encoding).removeprefix("\ufeff"))
         except UnicodeError as error:
-            remedy = "give the right --encoding, or use --on-bad-line skip"
-            raise InputError(path, f"{undecodable(encoding, error)}; {remedy}") from None
+            remedy = "give the right " + Parameter("encoding") + ", or use " + SKIP
+            raise InputError(path, f"{undecodable(encoding, error)}; " + remedy) from None
 
     def _listing(self) -> Iterator[str]:
         """Return the paths within the folder; the files must not have changed since they were listed first."""

@@ -23,6 +23,7 @@ from typing import IO, Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from lsh.base.budget import Spill
+from lsh.base.errors import Words, message, words_of
 from lsh.files import compression
 from lsh.files._fields import count_lines
 from lsh.files.blocks import READ_SIZE, Stream, blocks, chunks, descriptor, file_blocks, read_at
@@ -31,6 +32,7 @@ from lsh.files.output_folder import ShardTarget
 from lsh.files.places import Array, Flags, Located, Places
 from lsh.files.ranks import Rank, Ranking, Ranks
 from lsh.files.records import (
+    SKIP,
     Block,
     InputError,
     ReadCounts,
@@ -62,13 +64,13 @@ class RawRecord(NamedTuple):
     number: int  # the number of its first line
     problem: str = ""  # why it has no cells
 
-    def error(self, problem: str) -> InputError:
+    def error(self, problem: Words, lacks: str | None = None) -> InputError:
         """Return the error that names the file and the line."""
-        return InputError(self.file, problem, self.number)
+        return InputError(self.file, problem, self.number, lacks)
 
-    def bad(self, problem: str) -> InputError:
+    def bad(self, problem: Words) -> InputError:
         """Return the error of a malformed line, which can be skipped."""
-        return self.error(f"{problem}; fix the line or use --on-bad-line skip")
+        return self.error(message(problem) + "; fix the line or use " + SKIP)
 
 
 class Fields(NamedTuple):
@@ -126,11 +128,11 @@ class Reader(ABC):
     def is_ready(self) -> bool:
         """Whether `many` can be called: the columns of texts and ids are known. `one` finds them."""
 
-    def note(self) -> str:
+    def note(self) -> Words:
         """Return which columns hold the text and the id, once that is known; empty in formats without columns."""
         return ""
 
-    def start_problem(self, line: str) -> str:
+    def start_problem(self, line: str) -> Words:
         """Return the error message if the first line shows that other options are needed, else an empty string."""
         return ""
 
@@ -174,7 +176,7 @@ class Reader(ABC):
         try:
             return None if self._ranking is None else self._ranking.one(value)
         except ValueError as error:
-            raise record.bad(str(error)) from None
+            raise record.bad(words_of(error)) from None
 
     def ranked(self, columns: FieldColumns, values: Batch | None) -> FieldColumns | None:
         """Return the fields with the values by which records are ranked; ``None`` if one of these is not plain."""
@@ -400,7 +402,7 @@ class _Pass:
                 try:
                     lines.append(self._added(raw, partial(self._reader.added_values, values=cells)))
                 except ValueError as error:
-                    raise InputError(file.name, f"record {place:,}: {error}") from None
+                    raise InputError(file.name, f"record {place:,}: " + words_of(error)) from None
             part.write(b"".join(lines))
             report()
 

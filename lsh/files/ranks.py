@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from lsh.base.errors import Parameter, saying
+
 Ranks = np.ndarray[Any, Any]  # int64 or float64
 Rank = int | float
 
@@ -63,12 +65,15 @@ class Ranking:
         found = _number(text) if kind == "number" else _microseconds(text)
         if found is None:
             example = "a number or a date such as 2024-02-29 or 2024-02-29T12:30:00Z"
-            raise ValueError(f"--keep-field {self._name}: expected {example}, got {got}")
+            raise self._error(example, got)
         if self._kind and kind != self._kind:
-            expected = f"a {self._kind}, as in the first document"
-            raise ValueError(f"--keep-field {self._name}: expected {expected}, got {got}")
+            raise self._error(f"a {self._kind}, as in the first document", got)
         self._kind = kind
         return found
+
+    def _error(self, expected: str, got: str) -> ValueError:
+        problem = Parameter("keep_field", self._name) + f": expected {expected}, got {got}"
+        return saying(ValueError(str(problem)), problem)
 
     def many(self, values: Sequence[bytes]) -> Ranks | None:
         """Read many values; ``None`` if they are not of one plain form, for `one`."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lsh.base import checks, file_io, threads
+from lsh.base import checks, errors, file_io, threads
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -54,20 +54,20 @@ def memory_size(name: str, value: object) -> int | None:
     if isinstance(value, str):
         match = _SIZE.fullmatch(value)
         if match is None or match[2].upper() not in _UNITS:
-            raise ValueError(f"{name} must be a number of bytes, or look like '2GB' or '500MiB', got {value!r}")
+            raise errors.bad_value(name, f"must be a number of bytes, or look like '2GB' or '500MiB', got {value!r}")
         number = int(float(match[1]) * _UNITS[match[2].upper()])
     else:
         number = checks.whole_number(name, value, None)
     if number < MIN_MEMORY:
         least = size_argument(MIN_MEMORY)
-        raise ValueError(f"{name} must be {least} or more, got {value!r}; give a size such as '500MB' or '2GB'")
+        raise errors.bad_value(name, f"must be {least} or more, got {value!r}; give a size such as '500MB' or '2GB'")
     return number
 
 
 def temporary_folder(name: str, value: object) -> str | None:
     """Return a folder for temporary files as `str`, checked; ``None`` stays ``None``, and then TMPDIR is checked."""
     if value is not None and not isinstance(value, (str, os.PathLike)):
-        raise TypeError(f"{name} must be the path of a folder, got {type(value).__name__}")
+        raise errors.bad_type(name, f"must be the path of a folder, got {type(value).__name__}")
     folder = None if value is None else os.fsdecode(os.fspath(value))
     check_temporary_folder(folder, name)
     return folder
@@ -90,13 +90,14 @@ def check_temporary_folder(folder: str | None = None, name: str = "temp_dir") ->
     if folder is None:
         folder, name = os.environ.get("TMPDIR"), "TMPDIR"
     if folder == "" and name != "TMPDIR":
-        raise ValueError(f"{name} must be the path of a folder, got an empty text")
+        raise errors.bad_value(name, "must be the path of a folder, got an empty text")
     if folder and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
         code = errno.EACCES if os.path.isdir(folder) else errno.ENOTDIR if os.path.exists(folder) else errno.ENOENT
         remedy = "correct it or unset it" if name == "TMPDIR" else "name another folder"
         if folder.startswith("~") and code == errno.ENOENT:
             remedy = f"write {os.path.expanduser(folder)}, as ~ is not replaced"
-        raise OSError(code, f"{name} must name a folder that can be written to; {remedy}", folder)
+        problem = errors.Parameter(name) + f" must name a folder that can be written to; {remedy}"
+        raise errors.saying(OSError(code, str(problem), folder), problem)
 
 
 @contextlib.contextmanager
@@ -106,7 +107,7 @@ def temporary_errors(purpose: str, num_bytes: int | None = None, folder: str | N
     Parameters
     ----------
     purpose : str
-        What the files are for.
+        What the files are for: a parameter, or a word.
     num_bytes : int, optional
         Of the files, where it is known.
     folder : str, optional
@@ -119,13 +120,15 @@ def temporary_errors(purpose: str, num_bytes: int | None = None, folder: str | N
         import tempfile
 
         needed = "temporary files" if num_bytes is None else f"{num_bytes:,} bytes of temporary files"
-        place = "set TMPDIR to another folder" if folder is None else "set temp_dir to another folder"
+        setting = errors.message("TMPDIR") if folder is None else errors.message(errors.Parameter("temp_dir"))
+        place = "set " + setting + " to another folder"
         if error.errno in (errno.EMFILE, errno.ENFILE):
-            place = "close files, or raise their limit (ulimit -n)"
+            place = errors.message("close files, or raise their limit (ulimit -n)")
         elif error.errno == errno.EFBIG:
-            place = "raise the limit of their size (ulimit -f)"
-        problem = f"{purpose} needs {needed}: {error.strerror}; {place}"
-        raise OSError(error.errno, problem, tempfile.tempdir if folder is None else folder) from error
+            place = errors.message("raise the limit of their size (ulimit -f)")
+        problem = errors.Parameter(purpose) + f" needs {needed}: {error.strerror}; " + place
+        failed = OSError(error.errno, str(problem), tempfile.tempdir if folder is None else folder)
+        raise errors.saying(failed, problem) from error
 
 
 class Spill:

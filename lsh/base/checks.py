@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from lsh.base import errors
+
 TEXT_TYPES = (str, bytes, bytearray, memoryview)
 BOOLS = (bool, np.bool_)  # what takes numbers takes these, too
 
@@ -23,7 +25,7 @@ Kind = TypeVar("Kind")
 def instance(name: str, value: object, kind: type[Kind], what: str, remedy: str = "") -> Kind:
     """Return `value` if it is an instance of `kind`; `what` names the class in the message, and `remedy` ends it."""
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be {what}, got {type(value).__name__}{remedy}")
+        raise errors.bad_type(name, f"must be {what}, got {type(value).__name__}{remedy}")
     return value
 
 
@@ -40,11 +42,11 @@ def whole_number(name: str, value: Any, least: int | None, most: int | None = No
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be a whole number, got {type(value).__name__}") from None
+        raise errors.bad_type(name, f"must be a whole number, got {type(value).__name__}") from None
     if least is not None and number < least:
-        raise ValueError(f"{name} must be {least} or more, got {number}")
+        raise errors.bad_value(name, f"must be {least} or more, got {number}")
     if most is not None and number > most:
-        raise ValueError(f"{name} must be at most {most}, got {number}")
+        raise errors.bad_value(name, f"must be at most {most}, got {number}")
     return number
 
 
@@ -60,31 +62,31 @@ def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
             raise TypeError
         number = float(value)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number ({span}), got {kind.__name__}") from None
+        raise errors.bad_type(name, f"must be a number ({span}), got {kind.__name__}") from None
     except OverflowError:
-        raise ValueError(f"{name} must be {span}, got a number that is too large") from None
+        raise errors.bad_value(name, f"must be {span}, got a number that is too large") from None
     if not (0.0 <= number <= 1.0) or (number == 0.0 and not zero) or (number == 1.0 and not one):
-        raise ValueError(f"{name} must be {span}, got {value}")
+        raise errors.bad_value(name, f"must be {span}, got {value}")
     return number
 
 
 def fractions(name: str, value: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return `value`, a number from 0 to 1 or several, as an array."""
     unmasked(name, value)
-    wanted = f"{name} must be a number (0 to 1) or several, got {type(value).__name__}"
+    wanted = errors.bad_type(name, f"must be a number (0 to 1) or several, got {type(value).__name__}")
     if isinstance(value, TEXT_TYPES):
-        raise TypeError(wanted)
+        raise wanted
     try:
         given = np.asarray(value)
     except ValueError:  # lists of different lengths
-        raise TypeError(wanted) from None
+        raise wanted from None
     if given.dtype.kind == "O":
         given = np.array([fraction(name, one, zero=True) for one in given.flat]).reshape(given.shape)
     if given.dtype.kind not in "iuf":
-        raise TypeError(wanted)
+        raise wanted
     numbers = given.astype(np.float64)
     if not ((numbers >= 0) & (numbers <= 1)).all():
-        raise ValueError(f"{name} must be 0 to 1, got {value}")
+        raise errors.bad_value(name, f"must be 0 to 1, got {value}")
     return numbers
 
 
@@ -98,7 +100,7 @@ def choice(name: str, value: object, options: tuple[Option, ...]) -> Option:
     for option in options:
         if value is option or (isinstance(value, str) and value == option):
             return option
-    raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+    raise errors.bad_value(name, f"must be one of {', '.join(map(repr, options))}, got {value!r}")
 
 
 def keys(name: str, value: object, expected: set[str]) -> dict[str, Any]:
@@ -106,8 +108,8 @@ def keys(name: str, value: object, expected: set[str]) -> dict[str, Any]:
     values = instance(name, value, dict, "a dict that to_dict returned")
     for problem, found in (("missing", expected - set(values)), ("unknown", set(values) - expected)):
         if found:
-            raise ValueError(
-                f"{name} must have the keys that to_dict returns; {problem}: {', '.join(sorted(map(str, found)))}"
+            raise errors.bad_value(
+                name, f"must have the keys that to_dict returns; {problem}: {', '.join(sorted(map(str, found)))}"
             )
     return values
 
@@ -122,13 +124,15 @@ def is_missing(value: object) -> bool:
 def unmasked(name: str, value: object) -> None:
     """Raise an error for a masked array of numpy, because the mask would be ignored."""
     if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} must be an array without a mask, got a masked array; fill or drop the masked values")
+        raise errors.bad_type(
+            name, "must be an array without a mask, got a masked array; fill or drop the masked values"
+        )
 
 
 def text(name: str, value: object) -> str | bytes | bytearray | memoryview:
     """Return `value` if it is a text: str, bytes, bytearray or memoryview."""
     if not isinstance(value, TEXT_TYPES):
-        raise TypeError(f"{name} must be str, bytes, bytearray or memoryview, got {type(value).__name__}")
+        raise errors.bad_type(name, f"must be str, bytes, bytearray or memoryview, got {type(value).__name__}")
     return value
 
 
@@ -136,35 +140,41 @@ def not_called(name: str, value: object) -> None:
     """Raise an error for a function in place of the texts that it returns."""
     if callable(value) and not hasattr(type(value), "__iter__"):
         got = type(value).__name__
-        raise TypeError(f"{name} must be a collection of texts, got a {got}; call it, and pass what it returns")
+        raise errors.bad_type(name, f"must be a collection of texts, got a {got}; call it, and pass what it returns")
 
 
 def collection(name: str, value: Any) -> None:
     """Check that `value` is an iterable of texts in a definite order."""
     if isinstance(value, TEXT_TYPES):
-        raise TypeError(
-            f"{name} must be a collection of texts, got one {type(value).__name__}; put it in a list, or open the file"
+        raise errors.bad_type(
+            name, f"must be a collection of texts, got one {type(value).__name__}; put it in a list, or open the file"
         )
     if not isinstance(value, bool) and isinstance(value, Number):
-        raise TypeError(f"{name} must be a collection of texts, got the number {value}; pass a list or a column")
+        raise errors.bad_type(name, f"must be a collection of texts, got the number {value}; pass a list or a column")
     not_called(name, value)
     if isinstance(value, os.PathLike):
         got = type(value).__name__
-        raise TypeError(f"{name} must be a collection of texts, got a path ({got}); open the file, and pass its texts")
+        raise errors.bad_type(
+            name, f"must be a collection of texts, got a path ({got}); open the file, and pass its texts"
+        )
     if isinstance(value, dict) and hasattr(type(value), "column_names"):  # a DatasetDict
         got = type(value).__name__
-        raise TypeError(f"{name} must be one column of texts, got a whole {got}; pass table['train']['text']")
+        raise errors.bad_type(name, f"must be one column of texts, got a whole {got}; pass table['train']['text']")
     if hasattr(type(value), "query_docs"):  # a Cache or an Index: its elements are ids
-        raise TypeError(
-            f"{name} must be a collection of texts, got the ids of a stored {type(value).__name__}; pass the texts"
+        raise errors.bad_type(
+            name, f"must be a collection of texts, got the ids of a stored {type(value).__name__}; pass the texts"
         )
     if isinstance(value, (Mapping, set, frozenset)):
-        raise TypeError(f"{name} must be in a definite order, got {type(value).__name__}; pass a list of its texts")
+        raise errors.bad_type(
+            name, f"must be in a definite order, got {type(value).__name__}; pass a list of its texts"
+        )
     if hasattr(type(value), "columns") or hasattr(type(value), "column_names"):
         how = "collect it and pass table['text']" if hasattr(value, "collect") else "pass table['text']"
-        raise TypeError(f"{name} must be one column of texts, got a whole {type(value).__name__}; {how}")
+        raise errors.bad_type(name, f"must be one column of texts, got a whole {type(value).__name__}; {how}")
     dimensions = getattr(value, "ndim", 1)
     if not hasattr(value, "__iter__") or dimensions == 0:
-        raise TypeError(f"{name} must be a collection of texts, got {type(value).__name__}; pass a list or a column")
+        raise errors.bad_type(
+            name, f"must be a collection of texts, got {type(value).__name__}; pass a list or a column"
+        )
     if dimensions != 1:
-        raise ValueError(f"{name} must have one dimension, got {dimensions}; pick a column or flatten it")
+        raise errors.bad_value(name, f"must have one dimension, got {dimensions}; pick a column or flatten it")

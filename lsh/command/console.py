@@ -9,6 +9,7 @@ import argparse
 import difflib
 import os
 import re
+import shlex
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from lsh import files
 from lsh.base import signals
+from lsh.base.errors import Parameter, Words, message, words_of
 from lsh.base.progress import SHARES, Drawing, Line, drawing
 from lsh.base.wording import size
 
@@ -28,16 +30,15 @@ EXITS = """\
 exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 129 hangup; 130 interrupted;
 141 broken pipe; 143 terminated
 """
-# The options for the parameters that messages of the library name. Parameters that are also English words are replaced
-# only where they begin a message or are followed by "=" and a number.
-OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("num_seeds", "num_threads", "max_memory", "on_bad_line")}
-OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in ("id_field", "source_field", "temp_dir", "min_similarity")}
-WORDS_TOO = ["threshold", "recall", "bands", "encoding", "documents", "unit", "normalize", "verify", "keep", "missing"]
-WORDS_TOO += ["confidence", "pattern", "field", "format", "reject", "recommend"]
-SUBJECTS = {"n": "--ngram", "seeds": "--num-seeds", **{name: f"--{name}" for name in WORDS_TOO}}
-_NAMES = re.compile(rf"(?<![^\s(])({'|'.join(OPTIONS)})(?![\w./-])")
-_SUBJECTS = re.compile(rf"^({'|'.join(SUBJECTS)})(?= (must|take|requires|are planned)\b)")
-_WITH_VALUES = re.compile(rf"(?<![^\s(])({'|'.join([*OPTIONS, *SUBJECTS])})=(?=[\d.]+(?![\w./-]))")
+# The parameters of the library that are options with the same names, those that have others, and arguments.
+SAME_NAMES = ["bands", "bytes", "confidence", "delimiter", "documents", "encoding", "field", "format", "header", "keep"]
+SAME_NAMES += ["id_field", "keep_field", "max_memory", "min_similarity", "missing", "normalize", "num_seeds", "pattern"]
+SAME_NAMES += ["num_threads", "on_bad_line", "random_state", "recall", "recommend", "reject", "removed", "source_field"]
+SAME_NAMES += ["temp_dir", "threshold", "time_field", "top", "unit", "verify"]
+OPTIONS = {name: f"--{name.replace('_', '-')}" for name in SAME_NAMES}
+OPTIONS |= {"n": "--ngram", "seeds": "--num-seeds", "added": "--mark"}
+OPTIONS |= {name: name.upper() for name in ("input", "other", "output")}
+_PLAIN = re.compile(r"[\w./-]+")  # a value that needs no quotes in a shell
 MIN_LIKENESS = 0.75  # difflib ratio of an unknown option, command or choice and the one that is suggested
 _NEGATIVE = re.compile(r"-[.\d]")  # the start of a value, not of an option
 MIN_SECONDS = 0.1  # of a run that has a speed
@@ -128,12 +129,31 @@ def visible(text: str, allowed: str = "") -> str:
     return "".join(c if c.isprintable() or c in allowed else ascii(c)[1:-1] for c in text)
 
 
-def say(line: str) -> None:
+def worded(words: Words) -> str:
+    """Return words of the library with the options in place of its parameters."""
+    return message(words).worded(_option)
+
+
+def _option(parameter: Parameter) -> str:
+    """Return an option and, if there is one, its value as it is typed in a shell."""
+    name, value = OPTIONS.get(parameter.name), parameter.value
+    if name is None:
+        return str(parameter)
+    if value is False:
+        return f"--no-{name.removeprefix('--')}"
+    if value is None or value is True:
+        return name
+    typed = f"{value:g}" if isinstance(value, float) else "tab" if value == "\t" else str(value)
+    quoted = shlex.quote(typed) if "'" in typed else f"'{typed}'"
+    return f"{name} {typed if _PLAIN.fullmatch(typed) else quoted}"
+
+
+def say(words: Words) -> None:
     """Write a message to standard error, in place of the progress line if there is one."""
     with suppress(OSError):  # a run does not fail because a message cannot be written
         if sys.stderr is None:
             return
-        line = files.shown_in(visible(line, "\n"))
+        line = files.shown_in(visible(worded(words), "\n"))
         sys.stderr.write(f"\r\x1b[K{line}\n" if sys.stderr.isatty() else f"{line}\n")  # in one piece
         sys.stderr.flush()
 
@@ -148,18 +168,13 @@ def fail(error: BaseException | str, code: int) -> int:
 
 
 def _message(error: BaseException | str) -> str:
-    """Return the message of an error, with options in place of parameters of the library; names of files stay."""
-    if isinstance(error, files.InputError):
-        return str(error)
+    """Return the message of an error, with options in place of parameters of the library."""
+    if isinstance(error, str):
+        return error
+    words = words_of(error)
     if isinstance(error, OSError) and error.strerror:
-        return (f"{error.filename}: " if error.filename else "") + _with_options(error.strerror)
-    return _with_options(str(error))
-
-
-def _with_options(message: str) -> str:
-    options = OPTIONS | SUBJECTS
-    message = _WITH_VALUES.sub(lambda match: f"{options[match[1]]} ", message)
-    return _NAMES.sub(lambda match: options[match[1]], _SUBJECTS.sub(lambda match: options[match[1]], message))
+        return (f"{error.filename}: " if error.filename else "") + worded(words)
+    return worded(words)
 
 
 # ---- progress ----

@@ -6,6 +6,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -13,9 +14,11 @@ import numpy as np
 from lsh import files
 from lsh.base import signals
 from lsh.base.budget import Column, Spill
+from lsh.base.errors import Words, message
 from lsh.command import console
-from lsh.command.options import Reading, Running
+from lsh.command.options import Running
 from lsh.engine.comparing import content_keys
+from lsh.files import ReadOptions
 from lsh.text.batch import Batch
 from lsh.text.collections import TextSource
 from lsh.typing import Pieces
@@ -37,7 +40,7 @@ Item = TypeVar("Item")
 def check_files(
     read: Sequence[tuple[str, files.Place]],
     written: Sequence[tuple[str, str | None]],
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     folders: bool = True,
     into_folder: bool = False,
     makes_folders: bool = False,
@@ -50,7 +53,7 @@ def check_files(
         The name of a file in the help, and the file; see `files.expanded`.
     written : sequence of tuple
         The name of a file in the help, and its path or URL; ``None`` for a file that is not written.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         How files are read: its pattern needs a folder.
     folders : bool, optional
         Whether a folder can be read.
@@ -59,6 +62,34 @@ def check_files(
     makes_folders : bool, optional
         Whether missing folders are made; see `made_folders`.
     """
+    _check_read(read, reading, folders)
+    targets = [(name, path) for name, path in written if path is not None]
+    with_urls = any(files.is_url(path) for _, path in targets)
+    named = [(name, place.path) for name, place in read if with_urls or not files.is_url(place.path)]
+    owners = {files.identity(path): (name, path) for name, path in reversed(named)}  # of several the first
+    first = [place for name, place in read if name == "INPUT"]
+    output = next((path for name, path in targets if name == "OUTPUT"), None)
+    for name, path in targets:
+        shown, key = files.shown(path), files.identity(path, written=True)
+        other, source = owners.setdefault(key, (name, path))
+        if path == files.STANDARD != source and (other, source) not in targets:
+            raise ValueError(
+                f"standard output must not be {other} ({files.shown(source)}); redirect it to another file"
+            )
+        if other != name:
+            raise ValueError(f"{name} must not be {other} ({shown}); write to another file")
+        for other, place in read:
+            if place.is_folder and files.lies_in(path, place.path):
+                inside = files.shown(place.path)
+                raise ValueError(f"{name} must not lie in {other} ({inside}), got {shown}; name a place elsewhere")
+        new_folder = into_folder and name == "OUTPUT" and files.becomes_folder(first, path)
+        if output is not None and not new_folder:
+            _check_outside(name, path, output)
+        _check_target(name, files.local(path), new_folder, makes_folders)
+
+
+def _check_read(read: Sequence[tuple[str, files.Place]], reading: ReadOptions | None, folders: bool) -> None:
+    """Check files by themselves that are read."""
     if reading is not None and reading.pattern is not None and not any(place.is_folder for _, place in read):
         raise ValueError("--pattern chooses files of a folder, and no folder is read; leave it out")
     if sum(place.path == files.STANDARD for _, place in read) > 1:
@@ -66,41 +97,18 @@ def check_files(
     pipes = [pipe for _, place in read if (pipe := files.pipe_of(place.path)) is not None]
     if len(set(pipes)) < len(pipes):
         raise ValueError("a pipe can be read only once; name it, or - for standard input, for one of the files only")
-    targets = [(name, path) for name, path in written if path is not None]
-    first = [place for name, place in read if name == "INPUT"]
-    for number, (name, path) in enumerate(targets):
-        shown = files.shown(path)
-        for other, place in read:
-            if files.same_file(place.path, path):
-                raise ValueError(f"{name} must not be {other} ({shown}); write to another file")
-            if path == files.STANDARD != place.path and files.is_standard_output(place.path):
-                source = files.shown(place.path)
-                raise ValueError(f"standard output must not be {other} ({source}); redirect it to another file")
-            if place.is_folder and files.lies_in(path, place.path):
-                source = files.shown(place.path)
-                raise ValueError(f"{name} must not lie in {other} ({source}), got {shown}; name a place elsewhere")
-        new_folder = into_folder and name == "OUTPUT" and files.becomes_folder(first, path)
-        if not new_folder:
-            _check_outside(name, path, targets)
-        _check_target(name, files.local(path), new_folder, makes_folders)
-        for other, target in targets[:number]:
-            both = (target, path) if path == files.STANDARD else (path, target)
-            is_output = both[1] == files.STANDARD and files.is_standard_output(both[0])
-            if files.same_file(target, path) or target == path or is_output:
-                raise ValueError(f"{name} must not be {other} ({shown}); write to another file")
     for name, place in () if folders else read:
         if place.is_folder:
             raise ValueError(f"{name} must be a file, got the folder {files.shown(place.path)}")
 
 
-def _check_outside(name: str, path: str, targets: Sequence[tuple[str, str]]) -> None:
+def _check_outside(name: str, path: str, output: str) -> None:
     """Check that a local file does not lie in OUTPUT, if that is a folder which does not exist yet."""
-    for other, output in targets:
-        folder = os.path.realpath(files.local(output))
-        is_within = os.path.realpath(files.local(path)).startswith(folder + os.sep)
-        if other == "OUTPUT" and is_within and not files.is_url(path) and not os.path.lexists(folder):
-            problem = f"lies in OUTPUT, a folder that appears when it is complete, got {path}"
-            raise ValueError(f"{name} {problem}; make the folder first (mkdir {output}), or name a place elsewhere")
+    folder = os.path.realpath(files.local(output))
+    is_within = os.path.realpath(files.local(path)).startswith(folder + os.sep)
+    if is_within and not files.is_url(path) and not os.path.lexists(folder):
+        problem = f"lies in OUTPUT, a folder that appears when it is complete, got {path}"
+        raise ValueError(f"{name} {problem}; make the folder first (mkdir {output}), or name a place elsewhere")
 
 
 def _check_target(name: str, path: str, new_folder: bool, makes_folders: bool) -> None:
@@ -210,10 +218,10 @@ def _check_ending(documents: files.Documents, output: str) -> None:
         raise ValueError(f"{shown}: INPUT is a folder of files; write {remedy}")
 
 
-def find(reading: Reading, places: Sequence[files.Place], quiet: bool = False) -> files.Sources:
+def find(reading: ReadOptions, places: Sequence[files.Place], quiet: bool = False) -> files.Sources:
     """Return the files of a collection; a pattern is for folders. A note says which file is named twice."""
     for place in places:
-        if place.is_folder and _is_index(place.path):
+        if place.is_folder and is_index(place.path):
             raise ValueError(
                 f"{files.shown(place.path)} is an index, not a folder of documents; use lsh index merge, query, dedup "
                 "or pairs, or --against-index"
@@ -232,8 +240,8 @@ def shared_file(first: files.Sources, second: files.Sources) -> str | None:
     return next((files.shown(one.path) for one in second.found if files.same_key(one.path) in known), None)
 
 
-def _is_index(folder: str) -> bool:
-    """Tell whether a folder is that of an index; a URL is not."""
+def is_index(folder: str) -> bool:
+    """Tell whether a folder holds an index; one at a URL does not."""
     with suppress(OSError), open(os.path.join(files.local(folder), "manifest"), "rb") as file:
         return file.read(len(INDEX_MAGIC)) == INDEX_MAGIC
     return False
@@ -262,7 +270,7 @@ def _keep_freed_memory() -> None:
 
 
 def open_documents(
-    reading: Reading,
+    reading: ReadOptions,
     sources: files.Sources,
     rejects: files.Target | None = None,
     others: Sequence[files.Sources] = (),
@@ -276,9 +284,8 @@ def open_documents(
     if neither these files nor `others`, the other files of the command, have a use for it.
     """
     formats = [other.found[0].format.name for other in others]
-    return files.Documents(
-        sources, rejects=rejects, others=formats, spill=spill, null_ids=null_ids, added=added, **vars(reading)
-    )
+    own = replace(reading, null_ids=null_ids, added=tuple(added))
+    return files.Documents(sources, own, rejects=rejects, others=formats, spill=spill)
 
 
 class Ids:
@@ -460,7 +467,7 @@ class TextStream(TextSource):
         spill: Spill | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
-        self._notes, self._printed = notes, set[str]()
+        self._notes, self._printed = notes, set[Words]()
         self._with_sizes, self._with_sources, self._priorities = with_sizes, with_sources, priorities
         spill = Spill() if spill is None else spill
         self._id_keys = spill.column(np.uint64)
@@ -572,7 +579,7 @@ class TextStream(TextSource):
         for note in documents.notes if self._notes is not None else ():
             if note not in self._printed:
                 self._printed.add(note)
-                console.say(f"{self._notes}{note}")
+                console.say(message(self._notes or "") + note)
 
     def _say_repeated(self) -> None:
         """Print a note if ids repeat."""

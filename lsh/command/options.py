@@ -17,6 +17,7 @@ from lsh import files
 from lsh._minhash import NORMALISATIONS
 from lsh.base import checks, threads
 from lsh.base.budget import memory_size, temporary_folder
+from lsh.files import ReadOptions
 from lsh.sketch.hasher import MAX_FSS_SEEDS
 from lsh.sketch.planning import DEFAULT_RECALL, DEFAULT_SEEDS, chosen_bands
 from lsh.text.shingling import NORMAL_FORMS, UNITS
@@ -89,10 +90,12 @@ MATCHING_DEFAULTS: dict[str, Any] = {  # not in argparse, as --preset must know 
     "clusters_mode": "representative",
 }
 
+READING = [value.name for value in fields(ReadOptions) if value.name not in ("null_ids", "added")]  # options
+
 # Options of `shingles`, with the parameters of `lsh.Shingles`.
 SHINGLE_OPTIONS = {"ngram": "n", **{name: name for name in ("unit", *NORMALISATIONS, "normalize")}}
 
-FORMATS = """\
+FORMATS_AND_FIELDS = """\
 formats (the ending of INPUT, or --format; lines of text also with .gz, .bz2, .xz or .zst):
   .jsonl    and .ndjson: one JSON object per line; dots in --field lead into nested objects
   .csv      a header, unless --no-header; records as in RFC 4180
@@ -102,25 +105,8 @@ formats (the ending of INPUT, or --format; lines of text also with .gz, .bz2, .x
 A folder of data files is read as these files. In a folder of texts (.txt, .md, .html, ...), and with --format files,
 each file is a document, and its path within the folder is the id. Hidden files are not read, but counted.
 With names of columns, the text is the column text, content or body, or the only one beside the id, unless --field names
-it; the id is the column id, unless --id-field names it. Without an id the number of the record is the id.
-"""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How documents are read; `lsh.files.Documents` explains each value."""
-
-    format: files.Format | None
-    field: str | None
-    id_field: str | None
-    source_field: str | None
-    keep_field: str | None
-    header: bool | None
-    delimiter: str | None
-    encoding: str | None
-    on_bad_line: Literal["error", "skip"]
-    missing: Literal["error", "empty"]
-    pattern: str | None
+it; the id is the column id, unless --id-field names it."""
+FORMATS = f"{FORMATS_AND_FIELDS} Without an id the number of the record is the id.\n"
 
 
 @dataclass(frozen=True)
@@ -262,33 +248,32 @@ def add_running(parser: argparse.ArgumentParser) -> None:
 # ---- typed values ----
 
 
-def reading(namespace: argparse.Namespace) -> Reading:
+def reading(namespace: argparse.Namespace) -> ReadOptions:
     """Return how documents are read."""
-    values = {value.name: getattr(namespace, value.name) for value in fields(Reading)}
+    values = {name: getattr(namespace, name) for name in READING}
     if namespace.format is not None:
         values["format"] = files.Format.from_string(namespace.format)
         if values["format"] is None:
             known = f"{files.KNOWN}, or files (each file of a folder is a document)"
             raise ValueError(f"--format must be one of {known}, got {namespace.format!r}")
-    return Reading(**values)
+    return ReadOptions(**values)
 
 
 def reading_given(namespace: argparse.Namespace) -> list[str]:
     """Return the names of the options of `reading` that differ from their defaults."""
-    names = [value.name for value in fields(Reading)]
-    given = [name for name in names if getattr(namespace, name) != namespace.parser.get_default(name)]
+    given = [name for name in READING if getattr(namespace, name) != namespace.parser.get_default(name)]
     typed = {"header": "--header" if namespace.header else "--no-header"}
     return [typed.get(name, f"--{name.replace('_', '-')}") for name in given]
 
 
 def threshold(namespace: argparse.Namespace) -> float:
     """Return the threshold."""
-    return checks.fraction("--threshold", _given_or_default(namespace, "threshold"), zero=False)
+    return checks.fraction("threshold", _given_or_default(namespace, "threshold"), zero=False)
 
 
 def recall(namespace: argparse.Namespace) -> float:
     """Return the recall."""
-    return checks.fraction("--recall", _given_or_default(namespace, "recall"), zero=False, one=False)
+    return checks.fraction("recall", _given_or_default(namespace, "recall"), zero=False, one=False)
 
 
 def bands(namespace: argparse.Namespace) -> lsh.Bands | None:
@@ -302,12 +287,12 @@ def bands(namespace: argparse.Namespace) -> lsh.Bands | None:
 
 def num_seeds(namespace: argparse.Namespace) -> int:
     """Return the number of components."""
-    return checks.whole_number("--num-seeds", _given_or_default(namespace, "num_seeds"), 1, MAX_FSS_SEEDS)
+    return checks.whole_number("num_seeds", _given_or_default(namespace, "num_seeds"), 1, MAX_FSS_SEEDS)
 
 
 def random_state(namespace: argparse.Namespace) -> int:
     """Return the seed of the fingerprints."""
-    return checks.whole_number("--random-state", _given_or_default(namespace, "random_state"), 0, MAX_RANDOM_STATE)
+    return checks.whole_number("random_state", _given_or_default(namespace, "random_state"), 0, MAX_RANDOM_STATE)
 
 
 def shingles(namespace: argparse.Namespace) -> lsh.Shingles:
@@ -377,14 +362,14 @@ def _with_bands(values: dict[str, Any], recall: float | None) -> Matching:
 def num_threads(namespace: argparse.Namespace) -> int | None:
     """Return the number of threads, ``None`` for all cores."""
     given = namespace.num_threads
-    return None if given is None else checks.whole_number("--num-threads", given, 1, threads.MAX_THREADS)
+    return None if given is None else checks.whole_number("num_threads", given, 1, threads.MAX_THREADS)
 
 
 def running(namespace: argparse.Namespace) -> Running:
     """Return threads, memory and messages."""
-    max_memory, temp_dir = memory_size("--max-memory", namespace.max_memory), namespace.temp_dir
+    max_memory, temp_dir = memory_size("max_memory", namespace.max_memory), namespace.temp_dir
     if temp_dir is not None or max_memory is not None:
-        temp_dir = temporary_folder("--temp-dir", temp_dir)
+        temp_dir = temporary_folder("temp_dir", temp_dir)
     return Running(num_threads(namespace), max_memory, temp_dir, namespace.quiet, namespace.verbose)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from lsh.base import errors
 from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, Array, Column, Spill, size_argument
 from lsh.base.threads import map_in_order, worth
 from lsh.engine.comparing import Similarity, content_keys, same_texts
@@ -78,8 +79,8 @@ class Collection:
         self._held: list[Piece] = []
         self.size: int | None = None  # known from the start, or after the first reading
         if isinstance(collection, type):
-            raise TypeError(
-                f"{name} must be a collection of texts, got the class {collection.__name__}; pass an object"
+            raise errors.bad_type(
+                name, f"must be a collection of texts, got the class {collection.__name__}; pass an object"
             )
         self._called = f"{name}()" if callable(collection) else name
         if callable(collection):
@@ -365,7 +366,7 @@ class Corpus:
             documents = f"{f'the {documents} read so far' if growing else documents}, {each} bytes each"
             documents += "" if expected is None else f", and about {size_argument(expected * each)} for all"
             problem = f"must be {size_argument(count * each)} or more for {documents}"
-            raise ValueError(f"max_memory {problem}, got {self.spill.bound:,} bytes")
+            raise errors.bad_value("max_memory", f"{problem}, got {self.spill.bound:,} bytes")
         self.spill.reserve(count * each)
 
     def _expected(self) -> int | None:
@@ -390,8 +391,9 @@ class Corpus:
         if bound is not None and needed > bound + MOST_OVER:
             documents = f"{self.total:,} documents of which {sharing:,} share a bucket"
             documents += f", {together:,} of them in one component" if together else ""
-            raise ValueError(
-                f"max_memory must be {size_argument(needed - MOST_OVER)} or more for {documents}, got {bound:,} bytes"
+            raise errors.bad_value(
+                "max_memory",
+                f"must be {size_argument(needed - MOST_OVER)} or more for {documents}, got {bound:,} bytes",
             )
         self.spill.reserve(needed + self._at_most(MAX_CACHED) + self.most_scores * SCORE_BYTES)
 

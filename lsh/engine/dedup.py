@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.base import checks, threads
+from lsh.base import checks, errors, threads
 from lsh.base.budget import Array, Spill, bounded
 from lsh.base.progress import checked_progress
 from lsh.engine import parts
@@ -250,10 +250,9 @@ def _members(matching: Matching, index: object) -> tuple[Matching, Members | Non
         return matching, None
     snapshot = index._snapshot()
     if not snapshot.has_texts and matching.is_exact:
-        raise ValueError(
-            "verify='exact' compares texts, and the index stores none: open it with texts=, a function id -> text, "
-            "or pass verify='sketch' to compare estimates"
-        )
+        reason = "compares texts, and the index stores none: open it with texts=, a function id -> text, or pass "
+        remedy = errors.Parameter("verify", "sketch") + " to compare estimates"
+        raise errors.bad_value(errors.Parameter("verify", "exact"), reason + remedy)
     return matching.with_collisions(snapshot.collisions), Members(snapshot, matching.is_exact)
 
 
@@ -492,24 +491,18 @@ def _make_pairs(part: Part, firsts: Array, least: float) -> Pairs:
 def _refuse_collection(threshold: object, second: str) -> None:
     """Raise an error for a collection in place of the threshold; `second` is the parameter for a second collection."""
     if not isinstance(threshold, str) and (isinstance(threshold, Iterable) or callable(threshold)):
-        raise TypeError(
-            f"threshold must be a number (more than 0 and at most 1), got {type(threshold).__name__}; "
-            f"pass a second collection as {second}="
-        )
+        reason = f"must be a number (more than 0 and at most 1), got {type(threshold).__name__}; pass a second "
+        raise errors.bad_type("threshold", f"{reason}collection as {second}=")
 
 
 def _refuse_other_arguments(name: str, value: Any) -> None:
     """Raise an error for a number or a path in place of a collection; most likely a threshold or an index is meant."""
     if name != "texts" and isinstance(value, (str, os.PathLike)):
-        raise TypeError(
-            f"{name} must be a collection of texts, got one {type(value).__name__}; put it in a list, "
-            "or pass lsh.Index.open(path) for an index"
-        )
+        reason = f"must be a collection of texts, got one {type(value).__name__}; put it in a list, or pass "
+        raise errors.bad_type(name, f"{reason}lsh.Index.open(path) for an index")
     if not isinstance(value, bool) and isinstance(value, Number):
-        raise TypeError(
-            f"{name} must be a collection of texts, got the number {value}; "
-            f"if it is a threshold, write threshold={value}"
-        )
+        reason = f"must be a collection of texts, got the number {value}; if it is a threshold, write threshold="
+        raise errors.bad_type(name, f"{reason}{value}")
 
 
 def _collections(given: dict[str, TextsOrCallable | None], matching: Matching) -> list[Collection]:
@@ -519,14 +512,12 @@ def _collections(given: dict[str, TextsOrCallable | None], matching: Matching) -
     texts: object = given["texts"]
     if isinstance(texts, Stored):
         method = "deduplicate" if second == "against" else "find_pairs"
-        raise TypeError(f"texts must be a collection of texts, got an index; use its method {method}")
+        raise errors.bad_type("texts", f"must be a collection of texts, got an index; use its method {method}")
     for name, value in given.items():
         _refuse_other_arguments(name, value)
     if texts is given[second] and isinstance(texts, Iterator):
-        raise ValueError(
-            f"texts and {second} must not be the same {type(texts).__name__}, which yields each text only once; "
-            "pass a list, or a callable that returns a new iterator"
-        )
+        reason = f"must not be the same {type(texts).__name__}, which yields each text only once; pass a list, or a "
+        raise errors.bad_value("texts", f"and {second} {reason}callable that returns a new iterator")
     return [Collection(name, one, allowed) for name, one in given.items() if one is not None or name == "texts"]
 
 

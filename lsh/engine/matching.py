@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.base.budget import Array
 from lsh.engine.stored import Stored
 from lsh.sketch import sketch_filter
@@ -123,10 +123,10 @@ class Matching:
         matching = cls(least, hasher=index.hasher, bands=index.bands, **given)
         reached, recall = index._recalls(matching.threshold, matching.verify)
         if reached < MIN_INDEX_RECALL:
-            raise ValueError(
-                f"threshold={matching.threshold:g} has a recall of {reached:.2g} with the bands of the index, which "
-                f"are for {index.plan.threshold:g}; create an index with threshold={matching.threshold:g} for it"
-            )
+            asked = errors.Parameter("threshold", matching.threshold)
+            reason = f"has a recall of {reached:.2g} with the bands of the index, which are for "
+            reason += f"{index.plan.threshold:g}; create an index with "
+            raise errors.bad_value(asked, reason + asked + " for it")
         matching._set(plan=index.plan, recall=recall)
         return matching
 
@@ -177,7 +177,8 @@ class Matching:
 def _check_same(name: str, index: Stored, given: Mapping[str, Any], random_state: object) -> None:
     """Check that the parameters that are given are those of an index."""
     if random_state != 0:
-        raise ValueError(f"random_state and {name}, an index, cannot be combined; the index has its hasher")
+        reason = "and " + errors.Parameter(name) + ", an index, cannot be combined; the index has its hasher"
+        raise errors.bad_value("random_state", reason)
     own = {
         "recall": index.plan.recall,
         "bands": index.plan if isinstance(given["bands"], Plan) else index.bands,
@@ -189,9 +190,8 @@ def _check_same(name: str, index: Stored, given: Mapping[str, Any], random_state
         if parameter == "shingles" and value is not None:
             value = checked_shingles(value)
         if value is not None and value != own[parameter]:
-            raise ValueError(
-                f"{parameter} must be that of the index given as {name} ({own[parameter]!r}) or left out, got {value!r}"
-            )
+            reason = "must be that of the index given as " + errors.Parameter(name)
+            raise errors.bad_value(parameter, reason + f" ({own[parameter]!r}) or left out, got {value!r}")
 
 
 # ---- keep ----
@@ -202,23 +202,23 @@ def checked_keep(keep: object) -> Keep | Array:
     wanted = f"{', '.join(map(repr, get_args(Keep)))} or an array of numbers or datetime64"
     if isinstance(keep, str):
         if keep not in get_args(Keep):
-            raise ValueError(f"keep must be {wanted}, got {keep!r}")
+            raise errors.bad_value("keep", f"must be {wanted}, got {keep!r}")
         return checks.choice("keep", keep, get_args(Keep))
     checks.unmasked("keep", keep)
     try:
         values = np.asarray(keep)
     except (TypeError, ValueError):
-        raise TypeError(f"keep must be {wanted}, got {type(keep).__name__}") from None
+        raise errors.bad_type("keep", f"must be {wanted}, got {type(keep).__name__}") from None
     if values.ndim != 1 or values.dtype.kind not in "biufM":
         dtype = f" of {keep.dtype}" if hasattr(keep, "dtype") else _kinds(values)
-        raise TypeError(
-            f"keep must be {wanted}, one value for each text, got {type(keep).__name__}{dtype}; convert dates by "
-            "np.array(keep, 'datetime64[us]') and numbers by np.array(keep, float)"
-        )
+        reason = f"must be {wanted}, one value for each text, got {type(keep).__name__}{dtype}; convert dates by "
+        raise errors.bad_type("keep", reason + "np.array(keep, 'datetime64[us]') and numbers by np.array(keep, float)")
     unknown = np.flatnonzero(np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values))
     if len(unknown):
         what = "a date" if values.dtype.kind == "M" else "a finite number"
-        raise ValueError(f"keep[{unknown[0]}] must be {what}, got {values[unknown[0]]}; give one for each text")
+        raise errors.bad_value(
+            f"keep[{unknown[0]}]", f"must be {what}, got {values[unknown[0]]}; give one for each text"
+        )
     return values
 
 
@@ -231,4 +231,4 @@ def _kinds(values: Array) -> str:
 def check_length(keep: Keep | Array, documents: int) -> None:
     """Raise an error if there is not one priority for each document."""
     if not isinstance(keep, str) and len(keep) != documents:
-        raise ValueError(f"keep must have one number or date for each text ({documents}), got {len(keep)}")
+        raise errors.bad_value("keep", f"must have one number or date for each text ({documents}), got {len(keep)}")

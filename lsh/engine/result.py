@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.typing import FoundId, Indexed, Table
 
 if TYPE_CHECKING:
@@ -270,10 +270,10 @@ class Deduplication:
             ("texts", texts, "old_texts", old_texts),
         ):
             if values is None and others is not None:
-                raise ValueError(f"{other} requires {needed}")
+                raise errors.bad_value(other, f"requires {needed}")
         has_old = "side" in (self.removed.dtype.names or ())
         if ids is not None and has_old and old_ids is None and self.old_ids is None:
-            raise ValueError("ids requires old_ids, the ids of the documents of against")
+            raise errors.bad_value("ids", "requires old_ids, the ids of the documents of against")
         ids = None if ids is None else Named(ids, self.old_ids if old_ids is None else old_ids)
         texts = None if texts is None else Named(texts, old_texts)
         return columns_of(name, self, ids, texts)
@@ -331,11 +331,10 @@ def checked_values(name: str, values: Any, number: int) -> Any:
     """Return a sequence with one value for each document, checked."""
     kinds = (*checks.TEXT_TYPES, Mapping, set, frozenset)
     if isinstance(values, kinds) or not (hasattr(values, "__len__") and hasattr(values, "__getitem__")):
-        raise TypeError(
-            f"{name} must be a list, an array or a column with one value for each document, got {type(values).__name__}"
-        )
+        reason = f"must be a list, an array or a column with one value for each document, got {type(values).__name__}"
+        raise errors.bad_type(name, reason)
     if len(values) != number:
-        raise ValueError(f"{name} must have one value for each document ({number}), got {len(values)}")
+        raise errors.bad_value(name, f"must have one value for each document ({number}), got {len(values)}")
     return values
 
 

@@ -9,8 +9,8 @@ from lsh.files.documents import Documents, becomes_folder, table_row, target, wr
 from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, same_key, unknown_ending
 from lsh.files.locations import (
     has_files,
+    identity,
     is_folder,
-    is_standard_output,
     is_stream,
     lies_in,
     names_folder,
@@ -19,7 +19,8 @@ from lsh.files.locations import (
 )
 from lsh.files.output_folder import FolderTarget
 from lsh.files.prefetch import prefetched
-from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record, Values, decoded
+from lsh.files.ranks import microseconds
+from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, ReadOptions, Record, Values, decoded
 from lsh.files.remote import Place
 from lsh.files.storage import Target, content
 from lsh.files.uploads import check_target
@@ -35,6 +36,7 @@ __all__ = [
     "Format",
     "InputError",
     "Place",
+    "ReadOptions",
     "Record",
     "Sources",
     "Target",
@@ -48,12 +50,13 @@ __all__ = [
     "find_sources",
     "has_ending_of_files",
     "has_files",
+    "identity",
     "is_folder",
-    "is_standard_output",
     "is_stream",
     "is_url",
     "lies_in",
     "local",
+    "microseconds",
     "names_folder",
     "pipe_of",
     "prefetched",

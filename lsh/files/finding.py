@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath, PurePosixPath
 from typing import NamedTuple
 
+from lsh.base.errors import Parameter, message
 from lsh.base.wording import counted
 from lsh.files import compression, urls
 from lsh.files.disk import STANDARD
@@ -23,6 +24,7 @@ from lsh.files.locations import location
 from lsh.files.records import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError
 from lsh.files.remote import Place, State
 
+PATTERN, FORMAT = Parameter("pattern"), Parameter("format")  # in messages
 EVERY = "*"  # the pattern of a folder where none is given
 
 # Endings of the files of a folder that are documents, beside .txt and files without an ending.
@@ -104,7 +106,7 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
     hidden = special = 0
     if pattern is not None and not any(place.is_folder for place in places):
         name = urls.shown(places[0].path)
-        raise InputError(name, "--pattern is for folders, and this is a file; remove --pattern")
+        raise InputError(name, PATTERN + " is for folders, and this is a file; remove " + PATTERN)
     for place in places:
         if place.is_folder:
             states, num_hidden, num_special = list_folder(place.path, pattern)
@@ -169,9 +171,9 @@ def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, State | Non
         folder = urls.shown(folder)
         only_hidden = f" but {counted(hidden, 'hidden file')}" if hidden else ""
         if pattern is not None:
-            raise InputError(folder, f"no file matches the pattern {pattern!r}{only_hidden}; correct --pattern")
-        remedy = "read them with --pattern '.*', or name another folder" if hidden else "name another"
-        raise InputError(folder, f"the folder has no file{only_hidden}; {remedy}")
+            raise InputError(folder, f"no file matches the pattern {pattern!r}{only_hidden}; correct " + PATTERN)
+        remedy = "read them with " + Parameter("pattern", ".*") + ", or name another folder" if hidden else None
+        raise InputError(folder, f"the folder has no file{only_hidden}; " + message(remedy or "name another"))
     return states, hidden, special
 
 
@@ -216,7 +218,7 @@ def _of_folder(folder: str, names: Mapping[str, State | None], given: Format | N
     kind = next(iter(examples), FOLDER if given is None else given.name)
     if given is not None and kind != given.name:
         raise InputError(
-            urls.shown(folder), f"{examples[kind]!r} in it is not {given.name}; choose files with --pattern"
+            urls.shown(folder), f"{examples[kind]!r} in it is not {given.name}; choose files with " + PATTERN
         )
     if kind == FOLDER:
         return [Source(folder, Format(FOLDER, ""))]
@@ -253,15 +255,15 @@ def _ending(name: str) -> tuple[str, str]:
 def _check_kinds(folder: str, examples: dict[str, str]) -> None:
     """Refuse a folder of files of several kinds, or of an unknown one."""
     unknown = next((kind for kind in examples if kind.startswith(".")), None)
-    files = "or use --format files to read each file as one document"
+    files = ", or use " + Parameter("format", FOLDER) + " to read each file as one document"
     if len(examples) > 1:
         shown = ", ".join(f"{name!r} ({_described(kind)})" for kind, name in examples.items())
         known = min(examples, key=lambda kind: (kind.startswith("."), kind == FOLDER))
-        remedy = f"choose with --pattern '*{''.join(_ending(examples[known]))}', {files}"
-        raise InputError(folder, f"it contains files of several kinds: {shown}; {remedy}")
+        remedy = "choose with " + Parameter("pattern", f"*{''.join(_ending(examples[known]))}") + files
+        raise InputError(folder, f"it contains files of several kinds: {shown}; " + remedy)
     if unknown is not None:
         problem = f"the ending of {examples[unknown]!r} does not say its format"
-        raise InputError(folder, f"{problem}; give --format, such as --format jsonl, {files}")
+        raise InputError(folder, f"{problem}; give " + FORMAT + ", such as " + Parameter("format", "jsonl") + files)
 
 
 def _described(kind: str) -> str:
@@ -272,14 +274,16 @@ def _format_of(path: str, given: Format | None) -> Format:
     """Return the format of a file: the one that is given, or that of its ending."""
     name = urls.shown(path)
     if given is not None and given.name == FOLDER:
-        raise InputError(name, "--format files is for folders, and this is a file; give the format of the file")
+        problem = Parameter("format", FOLDER) + " is for folders, and this is a file; give the format of the file"
+        raise InputError(name, problem)
     if given is None and path == STANDARD:
-        raise InputError("standard input", f"its format is unknown; give --format, one of {', '.join(FORMATS)}")
+        problem = "its format is unknown; give " + FORMAT + f", one of {', '.join(FORMATS)}"
+        raise InputError("standard input", problem)
     found = given or Format.of_path(urls.file_name(path))
     if found is None and not urls.is_url(path) and not os.path.lexists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if found is None:
         folder = "; the URL of a folder ends in a slash" if urls.scheme(path) in urls.WEB else ""
-        remedy = f"rename it or give --format{folder}"
-        raise InputError(name, f"the ending of its name must say its format: {KNOWN}; {remedy}")
+        remedy = "rename it or give " + FORMAT + folder
+        raise InputError(name, f"the ending of its name must say its format: {KNOWN}; " + remedy)
     return found

@@ -12,13 +12,14 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
+from lsh.base.errors import Parameter
 from lsh.files import compression, disk, remote, urls
 from lsh.files.finding import list_folder
 from lsh.files.locations import contents, location
 from lsh.files.marks import check_mark, note_bytes
 from lsh.files.output_folder import FolderTarget
 from lsh.files.places import Array, Flags
-from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
+from lsh.files.records import SKIP, Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 
 State = disk.State | remote.State
 
@@ -123,17 +124,17 @@ class Folder:
                 content = compression.unpacked(io.BytesIO(content), packed).read()
             except compression.DamagedError as error:
                 raise InputError(path, f"{compression.corrupt(packed, error)}; create it anew") from error
-        encoding = self._options.encoding
+        encoding = self._options.codec
         if encoding == "utf-8":
-            if not self._options.encoding_given:
+            if self._options.encoding is None:
                 check_mark(content, path)
             note_bytes(counts, content, path)
             return content.removeprefix(codecs.BOM_UTF8)
         try:
             return utf8(content.decode(encoding).removeprefix("\ufeff"))
         except UnicodeError as error:
-            remedy = "give the right --encoding, or use --on-bad-line skip"
-            raise InputError(path, f"{undecodable(encoding, error)}; {remedy}") from None
+            remedy = "give the right " + Parameter("encoding") + ", or use " + SKIP
+            raise InputError(path, f"{undecodable(encoding, error)}; " + remedy) from None
 
     def _listing(self) -> Iterator[str]:
         """Return the paths within the folder; the files must not have changed since they were listed first."""

@@ -12,10 +12,16 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from lsh.base.errors import Parameter, Words, message, saying
 from lsh.files._fields import json_fields
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
 from lsh.files.records import (
+    FIELD,
     ID_COLUMN,
+    ID_FIELD,
+    KEEP_FIELD,
+    SKIP,
+    SOURCE_FIELD,
     InputError,
     ReadOptions,
     Values,
@@ -27,8 +33,8 @@ from lsh.files.records import (
 )
 from lsh.text.batch import Batch
 
-TEXT_REMEDY = "name the text's field with --field"  # where a record lacks the field
-SKIP_REMEDY = "use --missing empty or --on-bad-line skip"  # where others have it
+TEXT_REMEDY = "name the text's field with " + FIELD  # where a record lacks the field
+SKIP_REMEDY = "use " + Parameter("missing", "empty") + " or " + SKIP  # where others have it
 
 # Objects and lists within each other. Python's own limit depends on the depth of its calls; with this one, each reading
 # of a file accepts the same lines.
@@ -74,7 +80,7 @@ class JsonLines(Reader):
         """Whether it is known which field holds the text, and that the first record has no field that is added."""
         return self._fields is not None and bool(self._names or not self.options.added)
 
-    def note(self) -> str:
+    def note(self) -> Words:
         """Return which fields hold the text and the id; it changes when a later block is the first with ids."""
         if self._fields is None:
             return ""
@@ -84,7 +90,7 @@ class JsonLines(Reader):
             identity += ", or the record number where a record has none" if self.options.id_field is None else ""
         return columns_note(texts, identity, self._names if self.options.default_id() else ())
 
-    def start_problem(self, line: str) -> str:
+    def start_problem(self, line: str) -> Words:
         """Return the error message if the file is a JSON array, else an empty string.
 
         Where malformed lines are skipped, a line such as ``[1]`` is one; an array of objects, or of several lines, is a
@@ -93,8 +99,8 @@ class JsonLines(Reader):
         is_file = _ARRAY_OF_OBJECTS.match(line) is not None
         if not is_file and (self.options.skip_bad or not _ARRAY.match(line)):
             return ""
-        skip = "" if is_file else ", or use --on-bad-line skip if the other lines are objects"
-        return f"a JSON array, not JSON lines; write one object a line, such as with jq -c '.[]'{skip}"
+        skip = "" if is_file else ", or use " + SKIP + " if the other lines are objects"
+        return message("a JSON array, not JSON lines; write one object a line, such as with jq -c '.[]'") + skip
 
     def one(self, record: RawRecord) -> Fields:
         """Read a line."""
@@ -108,20 +114,18 @@ class JsonLines(Reader):
                 self._fields = (default,)
             elif not options.allow_missing or len(found) > 1:
                 fields = listed(list(found)) or "no fields at all"
-                raise record.error(f"no text field found among {fields}; name it with --field")
+                raise record.error(f"no text field found among {fields}; name it with " + FIELD)
         text = None if self._fields is None else self._text(record, found, self._fields)
         identity = None
         if self._id_name is not None:
-            identity = _name(record, found, self._id_name, "" if options.id_field is None else "--id-field")
+            identity = _name(record, found, self._id_name, None if options.id_field is None else ID_FIELD)
             self._has_ids |= identity is not None
             identity = "" if identity is None and not options.null_ids else identity
         source = rank = None
         if options.source_field is not None:
-            source = _name(record, found, options.source_field, "--source-field") or ""
+            source = _name(record, found, options.source_field, SOURCE_FIELD) or ""
         if options.keep_field is not None:
-            rank = self.rank(
-                record, _name(record, found, options.keep_field, "--keep-field, or use --on-bad-line skip")
-            )
+            rank = self.rank(record, _name(record, found, options.keep_field, KEEP_FIELD, ", or use " + SKIP))
         return Fields(identity, text, source, rank)
 
     def _text(self, record: RawRecord, found: JsonObject, fields: Sequence[str]) -> str | None:
@@ -134,9 +138,9 @@ class JsonLines(Reader):
                     self._absent = _absent(record, field, found, TEXT_REMEDY)
                 continue
             if not exists:
-                raise _absent(record, field, found, f"{TEXT_REMEDY}, or {SKIP_REMEDY}")
+                raise _absent(record, field, found, TEXT_REMEDY + ", or " + SKIP_REMEDY)
             if text is None:
-                raise record.error(f"field {field!r} is null; {SKIP_REMEDY}")
+                raise record.error(f"field {field!r} is null; " + SKIP_REMEDY)
             if not isinstance(text, str) or isinstance(text, _Number):
                 raise record.bad(f"field {field!r} must be a string, got {_type_name(text)}")
             texts.append(text)
@@ -178,7 +182,7 @@ class JsonLines(Reader):
         if (values is not None and is_number is None) or self._clashing.search(raw):
             fields = _DECODER.decode(raw.decode())
             if problem := self.options.clash(fields):
-                raise ValueError(problem)
+                raise saying(ValueError(str(problem)), problem)
             own = None if self._id_name is None else _value(fields, self._id_name)[1]
             is_number = own is None or isinstance(own, _Number)
         comma = b"" if raw[:-end].rstrip().endswith(b"{") else b", "
@@ -244,19 +248,19 @@ def _value(found: JsonObject, field: str) -> tuple[bool, object]:
     return True, value
 
 
-def _name(record: RawRecord, found: JsonObject, field: str, option: str) -> Line | None:
+def _name(record: RawRecord, found: JsonObject, field: str, option: Parameter | None, more: Words = "") -> Line | None:
     """Return an id, a source or a rank, a number as it is written; a field that no option names may be missing."""
     exists, value = _value(found, field)
-    if not exists and option:
-        raise _absent(record, field, found, f"name the right one with {option}")
+    if not exists and option is not None:
+        raise _absent(record, field, found, "name the right one with " + option + more, option)
     if isinstance(value, (dict, list, bool)):
         raise record.bad(f"field {field!r} must be a string or a number, got {_type_name(value)}")
     return value if isinstance(value, str) else None
 
 
-def _absent(record: RawRecord, field: str, found: JsonObject, remedy: str) -> InputError:
+def _absent(record: RawRecord, field: str, found: JsonObject, remedy: Words, option: Parameter = FIELD) -> InputError:
     fields = listed(list(found)) or "no fields at all"
-    return record.error(f"no field {field!r} among {fields}; {remedy}")
+    return record.error(f"no field {field!r} among {fields}; " + message(remedy), option.name)
 
 
 def _type_name(value: object) -> str:

@@ -23,6 +23,7 @@ from typing import IO, Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from lsh.base.budget import Spill
+from lsh.base.errors import Words, message, words_of
 from lsh.files import compression
 from lsh.files._fields import count_lines
 from lsh.files.blocks import READ_SIZE, Stream, blocks, chunks, descriptor, file_blocks, read_at
@@ -31,6 +32,7 @@ from lsh.files.output_folder import ShardTarget
 from lsh.files.places import Array, Flags, Located, Places
 from lsh.files.ranks import Rank, Ranking, Ranks
 from lsh.files.records import (
+    SKIP,
     Block,
     InputError,
     ReadCounts,
@@ -62,13 +64,13 @@ class RawRecord(NamedTuple):
     number: int  # the number of its first line
     problem: str = ""  # why it has no cells
 
-    def error(self, problem: str) -> InputError:
+    def error(self, problem: Words, lacks: str | None = None) -> InputError:
         """Return the error that names the file and the line."""
-        return InputError(self.file, problem, self.number)
+        return InputError(self.file, problem, self.number, lacks)
 
-    def bad(self, problem: str) -> InputError:
+    def bad(self, problem: Words) -> InputError:
         """Return the error of a malformed line, which can be skipped."""
-        return self.error(f"{problem}; fix the line or use --on-bad-line skip")
+        return self.error(message(problem) + "; fix the line or use " + SKIP)
 
 
 class Fields(NamedTuple):
@@ -126,11 +128,11 @@ class Reader(ABC):
     def is_ready(self) -> bool:
         """Whether `many` can be called: the columns of texts and ids are known. `one` finds them."""
 
-    def note(self) -> str:
+    def note(self) -> Words:
         """Return which columns hold the text and the id, once that is known; empty in formats without columns."""
         return ""
 
-    def start_problem(self, line: str) -> str:
+    def start_problem(self, line: str) -> Words:
         """Return the error message if the first line shows that other options are needed, else an empty string."""
         return ""
 
@@ -174,7 +176,7 @@ class Reader(ABC):
         try:
             return None if self._ranking is None else self._ranking.one(value)
         except ValueError as error:
-            raise record.bad(str(error)) from None
+            raise record.bad(words_of(error)) from None
 
     def ranked(self, columns: FieldColumns, values: Batch | None) -> FieldColumns | None:
         """Return the fields with the values by which records are ranked; ``None`` if one of these is not plain."""
@@ -271,7 +273,7 @@ class _Pass:
         self._inputs, self._reader, self._counts, self._places = inputs, reader, counts, places
         self._options = reader.options
         self._number = 0  # the number of the record that was read last
-        self._encoding = reader.options.encoding  # with its byte order once a file is open
+        self._encoding = reader.options.codec  # with its byte order once a file is open
         self._heads: list[_Head] = []  # of each file
         # Of the files whose last record is a document without an end of line: the end of the line before.
         self._incomplete: dict[int, bytes] = {}
@@ -400,7 +402,7 @@ class _Pass:
                 try:
                     lines.append(self._added(raw, partial(self._reader.added_values, values=cells)))
                 except ValueError as error:
-                    raise InputError(file.name, f"record {place:,}: {error}") from None
+                    raise InputError(file.name, f"record {place:,}: " + words_of(error)) from None
             part.write(b"".join(lines))
             report()
 
@@ -444,12 +446,12 @@ class _Pass:
 
     def _lines_of(self, file: Input, opened: IO[bytes], is_first: bool) -> tuple[bytes, Stream]:
         """Return the byte order mark, or no bytes, and the lines; the encoding is known then."""
-        encoding = self._options.encoding
+        encoding = self._options.codec
         number = descriptor(opened)
         read = iter(()) if number is not None else chunks(opened)
         start = next(read, b"") if number is None else read_at(number, 0, MAX_START)
         file.check_plain(start, self._reader.format)
-        if not self._options.encoding_given:
+        if self._options.encoding is None:
             check_mark(start, file.name)
         if encoding in BY_MARK:
             encoding = mark_of(start, encoding) or f"{encoding}-le"

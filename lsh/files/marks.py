@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 
+from lsh.base.errors import Parameter, Words
 from lsh.files.records import InputError, ReadCounts
 
 MARKS = {"utf-32-le": codecs.BOM_UTF32_LE, "utf-32-be": codecs.BOM_UTF32_BE}  # before utf-16, which begins alike
@@ -28,7 +29,9 @@ def check_mark(start: bytes, name: str) -> None:
     found = mark_of(start)
     if found not in (None, "utf-8"):
         encoding = str(found)[: len("utf-16")]
-        raise InputError(name, f"it begins with a byte order mark of {encoding}; use --encoding {encoding}")
+        raise InputError(
+            name, f"it begins with a byte order mark of {encoding}; use " + Parameter("encoding", encoding)
+        )
 
 
 def note_bytes(counts: ReadCounts, data: bytes, name: str, line: int = 1) -> None:
@@ -39,13 +42,13 @@ def note_bytes(counts: ReadCounts, data: bytes, name: str, line: int = 1) -> Non
         counts.looks_for_bytes = not note
 
 
-def not_utf8(data: bytes, name: str, line: int) -> str:
+def not_utf8(data: bytes, name: str, line: int) -> Words:
     r"""Return a note on the first byte that is not UTF-8, an empty one where there is none.
 
     Examples
     --------
-    >>> not_utf8(b"one\ncaf\xe9", "in.txt", 1)
-    'in.txt, line 2: byte 0xe9 is not UTF-8; if the file has another encoding, name it with --encoding'
+    >>> str(not_utf8(b"one\ncaf\xe9", "in.txt", 1))
+    'in.txt, line 2: byte 0xe9 is not UTF-8; if the file has another encoding, name it with encoding'
     """
     if data.isascii():
         return ""
@@ -60,5 +63,5 @@ def not_utf8(data: bytes, name: str, line: int) -> str:
         place = at + error.start - (len(error.object) - len(data[at : at + CHECKED_BYTES]))
         where = f"{name}, line {line + data.count(10, 0, max(place, 0))}"
         problem = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
-        return f"{where}: {problem}; if the file has another encoding, name it with --encoding"
+        return f"{where}: {problem}; if the file has another encoding, name it with " + Parameter("encoding")
     return ""

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from lsh.base.errors import Parameter, saying
+
 Ranks = np.ndarray[Any, Any]  # int64 or float64
 Rank = int | float
 
@@ -60,15 +62,18 @@ class Ranking:
         text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else value or "").strip()
         got = repr(text[:MAX_SHOWN]) if text else "no value"
         kind = "number" if _NUMBER.fullmatch(text) else "date"
-        found = _number(text) if kind == "number" else _microseconds(text)
+        found = _number(text) if kind == "number" else microseconds(text)
         if found is None:
             example = "a number or a date such as 2024-02-29 or 2024-02-29T12:30:00Z"
-            raise ValueError(f"--keep-field {self._name}: expected {example}, got {got}")
+            raise self._error(example, got)
         if self._kind and kind != self._kind:
-            expected = f"a {self._kind}, as in the first document"
-            raise ValueError(f"--keep-field {self._name}: expected {expected}, got {got}")
+            raise self._error(f"a {self._kind}, as in the first document", got)
         self._kind = kind
         return found
+
+    def _error(self, expected: str, got: str) -> ValueError:
+        problem = Parameter("keep_field", self._name) + f": expected {expected}, got {got}"
+        return saying(ValueError(str(problem)), problem)
 
     def many(self, values: Sequence[bytes]) -> Ranks | None:
         """Read many values; ``None`` if they are not of one plain form, for `one`."""
@@ -101,8 +106,16 @@ def _number(text: str) -> Rank | None:
     return found if math.isfinite(found) else None
 
 
-def _microseconds(text: str) -> int | None:
-    """Return the microseconds from 1970 to a date, ``None`` if it is none."""
+def microseconds(text: str) -> int | None:
+    """Return the microseconds from 1970 to a date as ISO 8601 writes it, ``None`` if it is none.
+
+    Without a zone it is UTC; what is beyond microseconds is left out.
+
+    Examples
+    --------
+    >>> microseconds("1970-01-02"), microseconds("1970-01-01T01:00:00.5+01:00"), microseconds("soon")
+    (86400000000, 500000, None)
+    """
     match = _ONE_DATE.fullmatch(text)
     if match is None:
         return None

@@ -10,13 +10,18 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lsh.base import checks
+from lsh.base.errors import Message, Parameter, Words, bad_value, message
 from lsh.files import compression
 from lsh.files.ranks import Rank, Ranks, as_ranks
 from lsh.text.batch import Batch
+from lsh.typing import Missing
 
 FORMATS = ("jsonl", "csv", "tsv", "txt")  # of lines of text, each plain or compressed
 LINES = {**{name: name for name in FORMATS}, "ndjson": "jsonl"}  # by ending
@@ -30,6 +35,8 @@ NO_ID = "none"  # instead of a column: the numbers of the records are the ids
 MAX_PLACE_DIGITS = 9  # of a column's number
 BLOCK_BYTES, BLOCK_DOCUMENTS = 1 << 19, 1 << 12  # at which a block of documents is complete
 MAX_LISTED, MAX_NAME_LENGTH = 10, 40  # columns in a message, and characters of each
+FIELD, ID_FIELD, SOURCE_FIELD = Parameter("field"), Parameter("id_field"), Parameter("source_field")  # in messages
+KEEP_FIELD, SKIP, INPUT = Parameter("keep_field"), Parameter("on_bad_line", "skip"), Parameter("input")
 
 
 Array = np.ndarray[Any, Any]
@@ -37,11 +44,20 @@ Values = Sequence[bytes]  # of the added fields of a record; the first is an id
 
 
 class InputError(ValueError):
-    """Bad input; the message names the file, and the line if it is malformed."""
+    """Bad input; the message names the file, and the line if it is malformed.
 
-    def __init__(self, name: str, problem: str, line: int | None = None) -> None:
-        where = f"{name}, line {line}" if line else name
-        super().__init__(f"{where}: {problem}")
+    Attributes
+    ----------
+    message : Message
+        With the options of reading that would help, as `Parameter` values.
+    lacks : str or None
+        The option that names a column which the file does not have.
+    """
+
+    def __init__(self, name: str, problem: Words, line: int | None = None, lacks: str | None = None) -> None:
+        self.message = (f"{name}, line {line}: " if line else f"{name}: ") + message(problem)
+        self.lacks = lacks
+        super().__init__(str(self.message))
 
 
 class Format(NamedTuple):
@@ -146,21 +162,84 @@ def block_of(records: Sequence[Record]) -> Block:
     return Block(Batch(texts, missing=True), lambda: Batch(ids), lambda: sources, ranks)
 
 
-class ReadOptions(NamedTuple):
-    """How documents are read; `Documents` says what each option means."""
+@dataclass(frozen=True)
+class ReadOptions:
+    """How documents are read, checked.
 
+    Parameters
+    ----------
+    format : Format, optional
+        The format of every file; ``Format("files", "")`` makes a document of each file of a folder. Default: by the
+        ending of each path.
+    field : str, optional
+        The column, or field of a JSON record, that holds the text. Dots lead into nested fields; the texts of several
+        fields, with commas between their names, are joined by a space. A column may be given by its number, from 1.
+        Default: the only column beside the id, or ``text``, ``content``, ``body``.
+    id_field : str, optional
+        The column that holds the id. Default: ``id``, if there is one. Without an id, and with ``"none"``, the number
+        of the record is the id.
+    source_field : str, optional
+        The column that holds the source of a document. Default: the file is the source.
+    keep_field : str, optional
+        The column by which documents are ranked: numbers or dates. A value that is neither is a malformed line.
+    header : bool, optional
+        Whether the first record names the columns. Default: in ``csv``, not in ``tsv``, where a first line that looks
+        like a header is an error. Without a header a single column is the text; of several columns the first is the
+        id and the second the text.
+    delimiter : str, optional
+        The character between the columns of ``csv`` and ``tsv``. Default: a comma, and a tab.
+    encoding : str, optional
+        The encoding of text files. Default: UTF-8; bytes that are not UTF-8 are read as they are, except in JSON.
+    on_bad_line : {"error", "skip"}, optional
+        What to do with a malformed line, or a file of a folder that cannot be decoded: raise an error, or skip it and
+        count it.
+    missing : {"error", "empty"}, optional
+        What to do with a record whose text is missing or null: raise an error, or read its text as ``None`` and count
+        it.
+    pattern : str, optional
+        Which files of a folder are read, such as ``"*.txt"``. Hidden files are read if it begins with a dot, else
+        they are counted.
+    null_ids : bool, optional
+        Whether a record whose id is null has its number as id (default), or an empty one.
+    added : tuple of str, optional
+        The names of the fields that `write_kept` adds; a header or a table that has one of them is an error.
+    """
+
+    format: Format | None = None
     field: str | None = None
     id_field: str | None = None
     source_field: str | None = None
     keep_field: str | None = None
     header: bool | None = None
     delimiter: str | None = None
-    encoding: str = "utf-8"
-    encoding_given: bool = False
-    skip_bad: bool = False
-    allow_missing: bool = False
+    encoding: str | None = None
+    on_bad_line: str = "error"
+    missing: Missing = "error"
+    pattern: str | None = None
     null_ids: bool = True
     added: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None:
+            object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
+        _ = self.codec  # checked
+        checks.choice("on_bad_line", self.on_bad_line, ("error", "skip"))
+        checks.choice("missing", self.missing, ("error", "empty"))
+
+    @cached_property
+    def codec(self) -> str:
+        """Python's name of the encoding."""
+        return checked_encoding("utf-8" if self.encoding is None else self.encoding)
+
+    @property
+    def skip_bad(self) -> bool:
+        """Whether malformed lines are skipped."""
+        return self.on_bad_line == "skip"
+
+    @property
+    def allow_missing(self) -> bool:
+        """Whether a record may have no text."""
+        return self.missing == "empty"
 
     def text_fields(self) -> tuple[str, ...] | None:
         """Return the names of the fields of the text; ``None`` if none is named."""
@@ -170,14 +249,21 @@ class ReadOptions(NamedTuple):
         """Return the named field of the id; ``None`` if none is named, or record numbers are the ids."""
         return None if self.id_field == NO_ID else self.id_field
 
-    def clash(self, names: Iterable[str]) -> str:
-        """Return the error message if one of the names is that of an added field, else an empty string."""
+    def clash(self, names: Iterable[str]) -> Message | None:
+        """Return the error message if one of the names is that of an added field."""
         found = next((name for name in names if name in self.added), None)
-        return "" if found is None else f"it has a field {found!r}, which --mark adds; rename it"
+        return None if found is None else f"it has a field {found!r}, which " + Parameter("added") + " adds; rename it"
 
     def default_id(self) -> str | None:
         """Return the field of the id that need not exist; ``None`` if one is named, or record numbers are the ids."""
         return ID_COLUMN if self.id_field is None else None
+
+
+@dataclass(frozen=True)
+class ColumnsNote(Message):
+    """The note that says where the text and the id are, and whether there is a column of the id."""
+
+    has_id: bool
 
 
 class ReadCounts:
@@ -190,8 +276,10 @@ class ReadCounts:
 
     Attributes
     ----------
-    notes : list of str
+    notes : list of str or Message
         What the user should know about how the documents are read, each note once.
+    has_numbers : bool
+        Whether the numbers of the records are known to be the ids.
     looks_for_bytes : bool
         Whether to look for bytes that are not UTF-8: in the first reading, until one is found.
     """
@@ -199,7 +287,8 @@ class ReadCounts:
     def __init__(self, write_reject: Callable[[bytes], None] | None = None) -> None:
         self._write_reject, self._num_written = write_reject, 0
         self.hidden = self.skipped = self.missing = 0
-        self.notes: list[str] = []
+        self.notes: list[Words] = []
+        self.has_numbers = False
         self.looks_for_bytes = True
         self._is_read = False
 
@@ -216,10 +305,11 @@ class ReadCounts:
             self._write_reject(rejected)
             self._num_written = self.skipped
 
-    def note(self, note: str) -> None:
+    def note(self, note: Words) -> None:
         """Add a note."""
         if note and note not in self.notes:
             self.notes.append(note)
+            self.has_numbers |= isinstance(note, ColumnsNote) and not note.has_id
 
 
 # ---- columns ----
@@ -241,20 +331,21 @@ def place_of(names: Sequence[str], wanted: str) -> int | None:
     return number - 1 if 0 < number <= len(names) else None
 
 
-def no_column(names: Sequence[str], wanted: str, option: str) -> str:
+def no_column(names: Sequence[str], wanted: str, option: Parameter) -> Message:
     """Return the problem with a column that `place_of` does not find.
 
     Examples
     --------
-    >>> no_column(["id", "text", "text"], "text", "--field")
-    "columns 2 and 3 are both 'text'; choose one by its number, such as --field 2"
+    >>> str(no_column(["id", "text", "text"], "text", Parameter("field")))
+    "columns 2 and 3 are both 'text'; choose one by its number, such as field='2'"
     """
     places = [number for number, name in enumerate(names, 1) if name == wanted]
     if places:
         numbers = f"{', '.join(map(str, places[:-1]))} and {places[-1]}"
         both = "both" if len(places) == 2 else "all"
-        return f"columns {numbers} are {both} {wanted!r}; choose one by its number, such as {option} {places[0]}"
-    return f"no column {wanted!r} among {listed(names)}; name the right one with {option}"
+        first = Parameter(option.name, str(places[0]))
+        return f"columns {numbers} are {both} {wanted!r}; choose one by its number, such as " + first
+    return f"no column {wanted!r} among {listed(names)}; name the right one with " + option
 
 
 def is_number(wanted: str) -> bool:
@@ -277,7 +368,7 @@ def default_column(names: Iterable[str], identity: str | None = None) -> str | N
 
 
 def named_columns(
-    names: Sequence[str], options: ReadOptions, error: Callable[[str], InputError]
+    names: Sequence[str], options: ReadOptions, error: Callable[[Words], InputError]
 ) -> tuple[Sequence[str], str | None]:
     """Return the columns of the text and of the id, as they are named in the options or by default.
 
@@ -292,27 +383,28 @@ def named_columns(
         default = default_column(names, identity if place is None else names[place])
         if default is None:
             others = listed([name for name in names if name != identity]) or "no columns at all"
-            beside = "" if identity is None else f" beside --id-field {identity}"
-            raise error(f"no text column found among {others}{beside}; name it with --field")
+            beside = "" if identity is None else " beside " + Parameter("id_field", identity)
+            raise error(f"no text column found among {others}" + message(beside) + "; name it with " + FIELD)
         fields = (default,)
     if options.default_id() in names and ID_COLUMN not in fields:
         identity = ID_COLUMN
     return fields, identity
 
 
-def columns_note(texts: Sequence[str], identity: str | None, others: Iterable[str] = ()) -> str:
+def columns_note(texts: Sequence[str], identity: str | None, others: Iterable[str] = ()) -> ColumnsNote:
     """Return the note that says where the text and the id are; of `others`, it names one that may be the id.
 
     Examples
     --------
-    >>> columns_note(["column 3 'text'"], None)
+    >>> str(columns_note(["column 3 'text'"], None))
     "text: column 3 'text'; id: record number"
-    >>> columns_note(["column 3 'text'"], None, ["paid", "doc_id", "text"])
-    "text: column 3 'text'; id: record number; if 'doc_id' is the id, give --id-field doc_id"
+    >>> str(columns_note(["column 3 'text'"], None, ["paid", "doc_id", "text"]))
+    "text: column 3 'text'; id: record number; if 'doc_id' is the id, give id_field='doc_id'"
     """
     similar = next(filter(_LIKE_AN_ID.fullmatch, others), None) if identity is None else None
-    remedy = "" if similar is None else f"; if {similar!r} is the id, give --id-field {similar}"
-    return f"text: {' + '.join(texts)}; id: {identity or 'record number'}{remedy}"
+    remedy = "" if similar is None else f"; if {similar!r} is the id, give " + Parameter("id_field", similar)
+    note = message(f"text: {' + '.join(texts)}; id: {identity or 'record number'}") + remedy
+    return ColumnsNote(note.parts, identity is not None)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -356,9 +448,8 @@ def checked_encoding(encoding: str) -> str:
         name = codecs.lookup(encoding).name
         "".encode(name)  # some codecs are not of text
     except (LookupError, ValueError, TypeError):
-        raise ValueError(
-            f"--encoding must be one that Python knows, such as utf-8 or cp1252, got {encoding!r}"
-        ) from None
+        reason = f"must be one that Python knows, such as utf-8 or cp1252, got {encoding!r}"
+        raise bad_value("encoding", reason) from None
     return "utf-8" if name == "utf-8-sig" else name
 
 
@@ -377,7 +468,7 @@ def checked_delimiter(delimiter: str) -> str:
     """
     found = "\t" if delimiter in ("tab", r"\t") else delimiter
     if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
-        raise ValueError(f"--delimiter must be one ASCII character, such as ; or |, or tab, got {delimiter!r}")
+        raise bad_value("delimiter", f"must be one ASCII character, such as ; or |, or tab, got {delimiter!r}")
     return found
 
 

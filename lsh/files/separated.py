@@ -16,12 +16,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import ClassVar, NamedTuple
 
+from lsh.base.errors import Parameter, Words, saying
 from lsh.base.wording import counted
 from lsh.files._fields import csv_cells, line_cells
 from lsh.files.blocks import Stream
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, Spans, joined
 from lsh.files.records import (
+    FIELD,
     ID_COLUMN,
+    ID_FIELD,
+    KEEP_FIELD,
+    SKIP,
+    SOURCE_FIELD,
     TEXT_COLUMNS,
     ReadOptions,
     Values,
@@ -110,7 +116,7 @@ class _Layout(NamedTuple):
         fields = FieldColumns(size, spans, joined(texts), columns.get(self.identity), columns.get(self.source))
         return fields, columns.get(self.rank)
 
-    def note(self, options: ReadOptions) -> str:
+    def note(self, options: ReadOptions) -> Words:
         """Return which columns hold the text and the id."""
         names = _names(self.header)
 
@@ -143,19 +149,21 @@ class _Separated(Reader):
         """Whether the layout is known."""
         return self._layout is not None
 
-    def note(self) -> str:
+    def note(self) -> Words:
         """Return which columns hold the text and the id."""
         return "" if self._layout is None else self._layout.note(self.options)
 
-    def start_problem(self, line: str) -> str:
+    def start_problem(self, line: str) -> Words:
         """Return the error message if the first line has another delimiter, or looks like an unexpected header."""
         other = self._other_delimiter(line) if self.options.delimiter is None else None
         if other is not None:
-            remedy = f"use --delimiter {_typed(other)}, or --delimiter {_typed(self._delimiter)} if that is wrong"
-            return f"the columns seem to be separated by {_typed(other)}; {remedy}"
+            found, default = (Parameter("delimiter", one) for one in (other, self._delimiter))
+            remedy = "use " + found + ", or " + default + " if that is wrong"
+            return f"the columns seem to be separated by {_typed(other)}; " + remedy
         cells = line.split(self._delimiter)
         if self.options.header is None and not self.has_header and _is_header(cells):
-            return f"the first line looks like a header: {listed(cells)}; use --header, or --no-header if it is data"
+            yes, no = (Parameter("header", value) for value in (True, False))
+            return f"the first line looks like a header: {listed(cells)}; use " + yes + ", or " + no + " if it is data"
         return ""
 
     def added_names(self, header: bytes) -> tuple[bytes, int]:
@@ -175,10 +183,10 @@ class _Separated(Reader):
         """Return a cell as it is written."""
         found = escaped(cell)
         if self._delimiter.encode() in found:
-            raise ValueError(
-                f"the id of the kept document, {decoded(cell)!r}, has the delimiter {self._delimiter!r} in it, which "
-                "such a file cannot hold; use --removed in place of --mark"
-            )
+            cause = f"the id of the kept document, {decoded(cell)!r}, has the delimiter {self._delimiter!r} in it"
+            remedy = "use " + Parameter("removed") + " in place of " + Parameter("added")
+            problem = f"{cause}, which such a file cannot hold; " + remedy
+            raise saying(ValueError(str(problem)), problem)
         return found
 
     @abstractmethod
@@ -303,16 +311,16 @@ def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions
     names = _names(cells)
     fields, identity = named_columns(names, options, header.error)
 
-    def place(column: str, option: str) -> int:
+    def place(column: str, option: Parameter) -> int:
         found = place_of(names, column)
         if found is None:
-            raise header.error(no_column(names, column, option))
+            raise header.error(no_column(names, column, option), None if column in names else option.name)
         return found
 
-    texts = tuple(place(field, "--field") for field in fields)
-    id_place = None if identity is None else place(identity, "--id-field")
-    source = None if options.source_field is None else place(options.source_field, "--source-field")
-    rank = None if options.keep_field is None else place(options.keep_field, "--keep-field")
+    texts = tuple(place(field, FIELD) for field in fields)
+    id_place = None if identity is None else place(identity, ID_FIELD)
+    source = None if options.source_field is None else place(options.source_field, SOURCE_FIELD)
+    rank = None if options.keep_field is None else place(options.keep_field, KEEP_FIELD)
     return _Layout(texts, id_place, source, rank, len(names), len(names), header.number, cells)
 
 
@@ -320,27 +328,28 @@ def _numbered_layout(first: RawRecord, count: int, options: ReadOptions) -> _Lay
     """Return the layout by the first record, without a header; columns are named by their numbers."""
     names = [str(number + 1) for number in range(count)]
 
-    def place(column: str, option: str) -> int:
+    def place(column: str, option: Parameter) -> int:
         found = place_of(names, column)
         if found is None:
-            problem = f"{option} is {column}, and the line has {counted(count, 'column')}"
-            raise first.error(f"{problem}; name another column or use --on-bad-line skip")
+            problem = option + f" is {column}, and the line has {counted(count, 'column')}"
+            raise first.error(problem + "; name another column or use " + SKIP)
         return found
 
     named_id = options.named_id()
-    identity = None if named_id is None else place(named_id, "--id-field")
+    identity = None if named_id is None else place(named_id, ID_FIELD)
     fields = options.text_fields()
     if fields is not None:
-        texts = tuple(place(field, "--field") for field in fields)
+        texts = tuple(place(field, FIELD) for field in fields)
     else:
         others = [number for number in range(count) if number != identity]
         if not others or (identity == 1 and len(others) > 1):
-            raise first.error(f"--id-field is {named_id}, and it is not known which column is the text; give --field")
+            problem = ID_FIELD + f" is {named_id}, and it is not known which column is the text; give "
+            raise first.error(problem + FIELD)
         texts = (others[0] if len(others) == 1 else 1,)
     if options.id_field is None and count > 1 and 0 not in texts:
         identity = 0
-    source = None if options.source_field is None else place(options.source_field, "--source-field")
-    rank = None if options.keep_field is None else place(options.keep_field, "--keep-field")
+    source = None if options.source_field is None else place(options.source_field, SOURCE_FIELD)
+    rank = None if options.keep_field is None else place(options.keep_field, KEEP_FIELD)
     places = [*texts, *(found for found in (identity, source, rank) if found is not None)]
     return _Layout(texts, identity, source, rank, max(places) + 1, 1 if count == 1 else MAX_CELLS, first.number)
 

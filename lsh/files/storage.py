@@ -15,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from lsh.base import file_io, signals
+from lsh.base.errors import Parameter, message
 from lsh.files import compression, disk, records, remote, urls
 from lsh.files._fields import copy_ranges, read_ranges
 from lsh.files.blocks import READ_SIZE, descriptor, read_at
@@ -122,7 +123,7 @@ class Input:
         """Refuse a file whose first bytes show that it is compressed, where none is expected."""
         found = None if self.packed else compression.recognised(start)
         if found is not None:
-            raise InputError(self.name, f"it is compressed; give --format {format}.{found}")
+            raise InputError(self.name, "it is compressed; give " + Parameter("format", f"{format}.{found}"))
 
     def _is_plain(self) -> bool:
         """Tell whether the first bytes of the file are those of no compressed file."""
@@ -135,8 +136,9 @@ class Input:
         """Return the error for a corrupt compressed file, of which the lines up to `line` can be read."""
         if not line and not error.at and self._is_plain():
             format = records.Format.of_path(self.path)
-            remedy = f"--format {format.name}" if format is not None else "--format, such as --format tsv"
-            return InputError(self.name, f"it is not compressed, in spite of its name; give {remedy}")
+            example = Parameter("format", "tsv" if format is None else format.name)
+            remedy = Parameter("format") + ", such as " + example if format is None else example
+            return InputError(self.name, "it is not compressed, in spite of its name; give " + message(remedy))
         after = f", line {line} is the last that can be read" if line else ""
         return InputError(self.name, f"{compression.corrupt(self.packed, error)}{after}; create it anew")
 

@@ -17,11 +17,16 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from lsh.base.errors import Parameter, Words, words_of
 from lsh.files.output_folder import ShardTarget
 from lsh.files.places import Array, Flags
 from lsh.files.prefetch import prefetched
 from lsh.files.ranks import MAX_WHOLE, Rank, Ranking, Ranks, as_ranks
 from lsh.files.records import (
+    FIELD,
+    ID_FIELD,
+    KEEP_FIELD,
+    SOURCE_FIELD,
     Block,
     InputError,
     ReadCounts,
@@ -137,7 +142,7 @@ class _Columns(NamedTuple):
         others = (self.identity, self.source, self.rank)
         return list(dict.fromkeys(name for name in (*self.texts, *others) if name is not None))
 
-    def note(self, schema: Any, options: ReadOptions) -> str:
+    def note(self, schema: Any, options: ReadOptions) -> Words:
         """Return the note that says which columns hold the text and the id."""
 
         def shown(name: str) -> str:
@@ -281,7 +286,7 @@ class Tables:
 
         added, schema = self._options.added, self._schema
         identity = self._columns(name, schema).identity
-        kind = int64() if identity is None else _without_view(self._type(name, schema, identity, "--id-field"))
+        kind = int64() if identity is None else _without_view(self._type(name, schema, identity, ID_FIELD))
         kind = kind.value_type if types.is_dictionary(kind) else kind
         if types.is_null(kind) or (types.is_integer(kind) and kind.bit_width < 64):  # row numbers are ids, too
             kind = int64()
@@ -312,29 +317,29 @@ class Tables:
 
     def _columns(self, name: str, schema: Any) -> _Columns:
         """Return the columns of the text and the other fields, after a check of their names and types."""
-        if problem := self._options.clash(schema.names):
-            raise InputError(name, problem)
+        if clash := self._options.clash(schema.names):
+            raise InputError(name, clash)
         fields, named = named_columns(schema.names, self._options, partial(InputError, name))
         texts = [_by_number(schema, field) for field in fields]
         for text in texts:
-            kind = self._type(name, schema, text, "--field")
+            kind = self._type(name, schema, text, FIELD)
             if not _is_text(kind):
                 problem = f"column {text!r} must hold strings, got {kind}"
-                raise InputError(name, f"{problem}; name the text's column with --field")
+                raise InputError(name, f"{problem}; name the text's column with " + FIELD)
         identity = None if named is None else _by_number(schema, named)
         source = None if self._options.source_field is None else _by_number(schema, self._options.source_field)
         rank = None if self._options.keep_field is None else _by_number(schema, self._options.keep_field)
-        for column, option in ((identity, "--id-field"), (source, "--source-field"), (rank, "--keep-field")):
+        for column, option in ((identity, ID_FIELD), (source, SOURCE_FIELD), (rank, KEEP_FIELD)):
             kind = None if column is None else self._type(name, schema, column, option)
-            is_known = kind is None or _is_identity(kind) or (option != "--id-field" and _is_time(kind))
-            is_known |= option == "--keep-field" and kind is not None and _is_rank(kind)
+            is_known = kind is None or _is_identity(kind) or (option != ID_FIELD and _is_time(kind))
+            is_known |= option == KEEP_FIELD and kind is not None and _is_rank(kind)
             if not is_known:
-                or_dates = ", numbers or dates" if option == "--keep-field" else " or numbers"
+                or_dates = ", numbers or dates" if option == KEEP_FIELD else " or numbers"
                 problem = f"column {column!r} must hold strings{or_dates}, got {kind}"
-                raise InputError(name, f"{problem}; name another column with {option}")
+                raise InputError(name, f"{problem}; name another column with " + option)
         return _Columns(texts, identity, source, rank)
 
-    def _type(self, name: str, schema: Any, column: str, option: str) -> Any:
+    def _type(self, name: str, schema: Any, column: str, option: Parameter) -> Any:
         """Return the type of a column, by its name or by dots."""
         import pyarrow
 
@@ -346,7 +351,8 @@ class Tables:
         if kind is None:
             if column in schema.names:
                 raise InputError(name, f"it has several columns {column!r}; rename them")
-            raise InputError(name, f"no column {column!r} among {_listed(schema)}; name the right one with {option}")
+            problem = f"no column {column!r} among {_listed(schema)}; name the right one with " + option
+            raise InputError(name, problem, lacks=option.name)
         return kind
 
     def _texts(self, name: str, row: int, texts: Sequence[str], columns: list[Any], counts: ReadCounts) -> Batch:
@@ -355,7 +361,9 @@ class Tables:
         if nulls and not self._options.allow_missing:
             place = min(nulls)
             text = next(text for text, column in zip(texts, columns) if not column[place].is_valid)
-            raise InputError(name, f"row {row + place + 1}: column {text!r} is null; use --missing empty")
+            raise InputError(
+                name, f"row {row + place + 1}: column {text!r} is null; use " + Parameter("missing", "empty")
+            )
         if len(columns) == 1:
             counts.missing += columns[0].null_count
             return as_batch(texts[0], columns[0], missing=True)
@@ -520,31 +528,31 @@ def _ranks(name: str, batch: Any, column: str, row: int, ranking: Ranking) -> Ra
     from pyarrow import ArrowInvalid, compute, int64, timestamp, types
 
     values = _column(batch, column)
-    problem = f"--keep-field {column}: expected a number or a date"
+    problem = Parameter("keep_field", column) + ": expected a number or a date"
     if _is_text(values.type):
         found: list[Rank] = []
         for value in values.to_pylist():
             try:
                 found.append(ranking.one(value))
             except ValueError as error:
-                raise InputError(name, f"row {row + len(found) + 1}: {error}") from None
+                raise InputError(name, f"row {row + len(found) + 1}: " + words_of(error)) from None
         return as_ranks(found)
     if values.null_count:
         place = values.is_null().index(True).as_py()
-        raise InputError(name, f"row {row + place + 1}: {problem}, got no value")
+        raise InputError(name, f"row {row + place + 1}: " + problem + ", got no value")
     if _is_time(values.type):
         zone = values.type.tz if types.is_timestamp(values.type) else None
         is_finer = types.is_timestamp(values.type) and values.type.unit == "ns"
         try:
             return np.asarray(values.cast(timestamp("us", zone), safe=not is_finer).cast(int64()))
         except ArrowInvalid:
-            raise InputError(name, f"{problem} within 290,000 years of 1970 in all rows, got one beyond") from None
+            raise InputError(name, problem + " within 290,000 years of 1970 in all rows, got one beyond") from None
     ranks = np.asarray(values if types.is_integer(values.type) else compute.cast(values, "float64", safe=False))
     if ranks.dtype == np.uint64:
         return ranks.astype(np.float64 if (ranks > MAX_WHOLE).any() else np.int64)
     unfit = np.flatnonzero(~np.isfinite(ranks))
     if len(unfit):
-        raise InputError(name, f"row {row + int(unfit[0]) + 1}: {problem}, got {ranks[unfit[0]]}")
+        raise InputError(name, f"row {row + int(unfit[0]) + 1}: " + problem + f", got {ranks[unfit[0]]}")
     return ranks
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.base.version import __version__
 from lsh.engine.result import Deduplication
 from lsh.report import charts, drawing, page, pairs, recall
@@ -104,7 +104,7 @@ def html(
     run = _checked_run(result, texts, ids, against, against_ids, sizes)
     sources_count = None if sources is None else count_by_source(sources, result.keep)
     if parameters is not None and not isinstance(parameters, Mapping):
-        raise TypeError(f"parameters must be a dict, got {type(parameters).__name__}")
+        raise errors.bad_type("parameters", f"must be a dict, got {type(parameters).__name__}")
     choice = _checked_choice(choice, run, sample_pairs)
     run.new.read(choice.positions)
     if run.old is not None:
@@ -155,7 +155,9 @@ def _checked_run(
     new = TextLookup("texts", texts, "ids", ids, number)
     old = None if against is None else TextLookup("against", against, "against_ids", against_ids, None)
     if old is None and ((sides(result.removed) == "old").any() or (sides(result.near) == "old").any()):
-        raise ValueError("against must be given, because the result names old documents; pass the one of deduplicate")
+        raise errors.bad_value(
+            "against", "must be given, because the result names old documents; pass the one of deduplicate"
+        )
     lengths = new.sizes(number) if sizes is None else checked_sizes(sizes, number)
     parameters = {name: value for name, value in result.parameters.items() if name != "recall"}  # that of an index
     return DeduplicationRun(result, new, old, lengths, **parameters)
@@ -168,10 +170,11 @@ def _checked_choice(choice: Choice | None, run: DeduplicationRun, sample_pairs: 
         return choose(run.result, sizes=run.sizes, sample_pairs=sample_pairs)
     choice = checks.instance("choice", choice, Choice, "what lsh.report.choose returns")
     if sample_pairs is not None:
-        raise ValueError("sample_pairs cannot be combined with choice; pass sample_pairs to lsh.report.choose")
+        raise errors.bad_value("sample_pairs", "cannot be combined with choice; pass sample_pairs to lsh.report.choose")
     if choice.positions and choice.positions[-1] >= len(run.sizes):
-        raise ValueError(
-            f"choice must be made for this result, which has {len(run.sizes):,} documents, "
-            f"got one with position {choice.positions[-1]:,}"
+        raise errors.bad_value(
+            "choice",
+            f"must be made for this result, which has {len(run.sizes):,} documents, "
+            f"got one with position {choice.positions[-1]:,}",
         )
     return choice

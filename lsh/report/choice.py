@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.engine.result import Deduplication
 from lsh.report import recall
 from lsh.report.lookup import checked_length
@@ -240,5 +240,5 @@ def checked_sizes(sizes: Indexed, number: int) -> NDArray[np.int64]:
     checked_length("sizes", sizes, number)
     array = np.asarray(sizes)
     if array.ndim != 1 or (number and array.dtype.kind not in "iu") or (array < 0).any():
-        raise ValueError("sizes must be whole numbers of 0 or more, one for each document")
+        raise errors.bad_value("sizes", "must be whole numbers of 0 or more, one for each document")
     return array.astype(np.int64, copy=False)

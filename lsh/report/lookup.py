@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.report.page import Html, element
 from lsh.text.batch import Batch
 from lsh.text.collections import each_piece
@@ -49,9 +49,10 @@ class TextLookup:
         self._stream = texts if callable(texts) and not hasattr(texts, "__getitem__") else None
         texts = cast(TextsByPosition, texts if self._stream is None else {})
         if isinstance(texts, checks.TEXT_TYPES) or not hasattr(texts, "__getitem__"):
-            raise TypeError(
-                f"{name} must be a sequence of texts, a dict {{position: text}}, or a function that returns the texts, "
-                f"got {type(texts).__name__}; lsh.report.choose tells the positions that are read"
+            raise errors.bad_type(
+                name,
+                f"must be a sequence of texts, a dict {{position: text}}, or a function that returns the texts, "
+                f"got {type(texts).__name__}; lsh.report.choose tells the positions that are read",
             )
         if number is not None and not isinstance(texts, Mapping):
             checked_length(name, texts, number)
@@ -130,9 +131,9 @@ def checked_length(name: str, values: Indexed, number: int) -> None:
     """Check that there is one value for each document."""
     kinds = (*checks.TEXT_TYPES, Mapping, set, frozenset)
     if isinstance(values, kinds) or not (hasattr(values, "__len__") and hasattr(values, "__iter__")):
-        raise TypeError(f"{name} must be a sequence with one value for each document, got {type(values).__name__}")
+        raise errors.bad_type(name, f"must be a sequence with one value for each document, got {type(values).__name__}")
     if len(values) != number:
-        raise ValueError(f"{name} must have one value for each document ({number}), got {len(values)}")
+        raise errors.bad_value(name, f"must have one value for each document ({number}), got {len(values)}")
 
 
 def decoded(value: object) -> str:

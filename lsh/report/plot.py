@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.sketch.bands import Bands
 from lsh.sketch.planning import Plan, below_one, checked_bands
 
@@ -210,14 +210,14 @@ def _similarities(value: ArrayLike, dimensions: int) -> NDArray[np.float64]:
     try:
         values = np.asarray(value, np.float64)
     except (TypeError, ValueError):
-        raise TypeError(
-            f"similarities must be numbers from 0 to 1, shape ({shape}), got {type(value).__name__}"
+        raise errors.bad_type(
+            "similarities", f"must be numbers from 0 to 1, shape ({shape}), got {type(value).__name__}"
         ) from None
     if values.ndim != dimensions:
-        raise ValueError(f"similarities must have shape ({shape}), got {values.shape}")
+        raise errors.bad_value("similarities", f"must have shape ({shape}), got {values.shape}")
     if dimensions == 2 and not values.size:
-        raise ValueError(f"similarities must hold one similarity or more, got shape {values.shape}")
+        raise errors.bad_value("similarities", f"must hold one similarity or more, got shape {values.shape}")
     good = (values >= 0) & (values <= 1)
     if not good.all():
-        raise ValueError(f"similarities must be from 0 to 1, got {values[~good][0]} among them")
+        raise errors.bad_value("similarities", f"must be from 0 to 1, got {values[~good][0]} among them")
     return values

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.sketch.hasher import MinHasher
 from lsh.text.batch import Batch
 from lsh.text.collections import OBJECTS, as_batch
@@ -58,14 +58,14 @@ def pairs_below(threshold: float, background: object, shingles: Shingles | None)
     `background` is similarities, or texts, of which `shingles` makes shingle sets.
     """
     if isinstance(background, checks.TEXT_TYPES):
-        raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
+        raise errors.bad_type("background", f"must be similarities or texts, got one {type(background).__name__}")
     checks.not_called("background", background)
     texts = _texts_of(background)
     if texts is not None:
         shingles = checked_shingles(shingles)
         similarities, name = _random_pairs(texts, shingles), f"{SAMPLE_PAIRS:,} random pairs of the texts"
     elif shingles is not None:
-        raise ValueError("shingles requires texts as background, got similarities; leave shingles out")
+        raise errors.bad_value("shingles", "requires texts as background, got similarities; leave shingles out")
     else:
         similarities = _given_similarities(background)
         name = "1 given similarity" if len(similarities) == 1 else f"{len(similarities):,} given similarities"
@@ -83,19 +83,19 @@ def _given_similarities(background: Any) -> Array:
     try:
         values, given = np.asarray(background), np.asarray(background, np.float64)
     except (TypeError, ValueError):
-        raise TypeError(
-            f"background must be similarities from 0 to 1 or a collection of texts, got {type(background).__name__}"
+        raise errors.bad_type(
+            "background", f"must be similarities from 0 to 1 or a collection of texts, got {type(background).__name__}"
         ) from None
     objects = values.ravel().tolist() if values.dtype.kind == "O" else []
     if values.dtype.kind == "b" or any(isinstance(value, (bool, np.bool_)) for value in objects):
-        raise TypeError("background must be similarities from 0 to 1 or a collection of texts, got bool")
+        raise errors.bad_type("background", "must be similarities from 0 to 1 or a collection of texts, got bool")
     if given.ndim == 0:
-        raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
+        raise errors.bad_type("background", f"must be similarities or texts, got one {type(background).__name__}")
     if given.ndim != 1 or not given.size:
-        raise ValueError(f"background must be one or more similarities, or texts, got shape {given.shape}")
+        raise errors.bad_value("background", f"must be one or more similarities, or texts, got shape {given.shape}")
     good = (given >= 0) & (given <= 1)
     if not good.all():
-        raise ValueError(f"background must be similarities from 0 to 1, got {given[~good][0]} among them")
+        raise errors.bad_value("background", f"must be similarities from 0 to 1, got {given[~good][0]} among them")
     return given
 
 
@@ -113,9 +113,10 @@ def _texts_of(background: Any) -> Texts | None:
         return as_batch("background", background, True)
     except TypeError:
         if hasattr(type(background), "columns"):
-            raise TypeError(
-                f"background must be one column of texts or of similarities, got a whole {type(background).__name__}; "
-                "pick a column, such as table['text']"
+            raise errors.bad_type(
+                "background",
+                f"must be one column of texts or of similarities, got a whole {type(background).__name__}; "
+                "pick a column, such as table['text']",
             ) from None
         return None
 
@@ -127,7 +128,7 @@ def _random_pairs(texts: Any, shingles: Shingles) -> Array:
     rows = hasher.fingerprints(_some_texts(texts, draw))
     rows = rows[~hasher.is_empty(rows)]
     if len(rows) < 2:
-        raise ValueError(f"background must have two or more texts with shingles, got {len(rows)}")
+        raise errors.bad_value("background", f"must have two or more texts with shingles, got {len(rows)}")
     first = draw.randint(0, len(rows), SAMPLE_PAIRS)
     second = (first + draw.randint(1, len(rows), SAMPLE_PAIRS)) % len(rows)
     chunks = [slice(start, start + PAIRS_AT_ONCE) for start in range(0, SAMPLE_PAIRS, PAIRS_AT_ONCE)]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh._minhash import band_keys
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.base.wording import counted
 from lsh.typing import Array, Floats, Numbers
 
@@ -85,10 +85,10 @@ class Bands:
             if num_bands is not None or width is not None:
                 raise ValueError("give either num_bands and width, or widths")
             if isinstance(widths, checks.TEXT_TYPES) or not hasattr(widths, "__iter__"):
-                raise TypeError(f"widths must be a sequence of whole numbers, got {type(widths).__name__}")
+                raise errors.bad_type("widths", f"must be a sequence of whole numbers, got {type(widths).__name__}")
             values = tuple(checks.whole_number(f"widths[{i}]", value, 1, MAX_BANDS) for i, value in enumerate(widths))
             if not values:
-                raise ValueError("widths must have one element or more, got none")
+                raise errors.bad_value("widths", "must have one element or more, got none")
         elif num_bands is None or width is None:
             raise ValueError("give num_bands and width, such as Bands(20, 5), or widths")
         else:
@@ -125,9 +125,9 @@ class Bands:
         for group in checks.instance("bands", text, str, "a str such as '20x6'").split("+"):
             match = _GROUP.fullmatch(group)
             if match is None or not 1 <= int(match[1]) <= MAX_BANDS or not 1 <= int(match[2]) <= MAX_BANDS:
-                raise ValueError(f"bands must look like 20x6 or 2x7+14x8 (bands x width), got {text!r}")
+                raise errors.bad_value("bands", f"must look like 20x6 or 2x7+14x8 (bands x width), got {text!r}")
             if len(widths) + int(match[1]) > MAX_BANDS:
-                raise ValueError(f"bands must be at most {MAX_BANDS:,}, got more in {text[:40]!r}")
+                raise errors.bad_value("bands", f"must be at most {MAX_BANDS:,}, got more in {text[:40]!r}")
             widths += [int(match[2])] * int(match[1])
         return cls(widths=widths)
 
@@ -268,11 +268,13 @@ class Bands:
         kind = getattr(fingerprints, "dtype", None)
         if not isinstance(fingerprints, np.ndarray) or kind not in (np.uint32, np.uint64):
             got = type(fingerprints).__name__ if kind is None else f"{type(fingerprints).__name__} of {kind}"
-            raise TypeError(f"fingerprints must be an array of uint32 or uint64, as a MinHasher makes it, got {got}")
+            raise errors.bad_type(
+                "fingerprints", f"must be an array of uint32 or uint64, as a MinHasher makes it, got {got}"
+            )
         rows = np.asarray(fingerprints)
         if rows.ndim != 2 or rows.shape[1] < self.num_components:
-            raise ValueError(
-                f"fingerprints must have shape (n, k) with k of {self.num_components} or more, got {rows.shape}"
+            raise errors.bad_value(
+                "fingerprints", f"must have shape (n, k) with k of {self.num_components} or more, got {rows.shape}"
             )
         keys = np.empty((self.num_bands, len(rows)), np.uint64)
         if rows.strides[1] != rows.itemsize or rows.strides[0] < rows.shape[1] * rows.itemsize:

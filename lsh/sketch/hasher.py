@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal
 from lsh._minhash import simd_level as _simd_level
-from lsh.base import checks, threads
+from lsh.base import checks, errors, threads
 from lsh.sketch.rows import CONFIDENCE, one_fingerprint, one_or_many
 from lsh.sketch.rows import wilson_interval as wilson_interval
 from lsh.sketch.seeds import MAX_FSS_SEEDS as MAX_FSS_SEEDS
@@ -288,13 +288,13 @@ class MinHasher:
         seeds = values["seed_values"]
         if scheme == "fss":
             if not isinstance(seeds, list) or len(seeds) != 1:
-                raise ValueError(f"seed_values must be a list of one seed for 'fss', got {seeds!r}")
+                raise errors.bad_value("seed_values", f"must be a list of one seed for 'fss', got {seeds!r}")
             hasher = cls(values["num_seeds"], random_state=seeds[0], scheme=scheme, shingles=shingles)
         else:
             hasher = cls(seeds, hashbytes=values["hashbytes"], scheme=scheme, shingles=shingles)
         for name in ("num_seeds", "hashbytes"):
             if values[name] != getattr(hasher, name):
-                raise ValueError(f"{name} must be {getattr(hasher, name)} with these seeds, got {values[name]!r}")
+                raise errors.bad_value(name, f"must be {getattr(hasher, name)} with these seeds, got {values[name]!r}")
         return hasher
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -543,7 +543,7 @@ class MinHasher:
         (0.61, 0.79)
         """
         if (1 + checks.fraction("confidence", confidence, zero=False)) / 2 == 1.0:
-            raise ValueError(f"confidence must be less than 1, such as 0.99, got {confidence}")
+            raise errors.bad_value("confidence", f"must be less than 1, such as 0.99, got {confidence}")
         first, second = checked_fingerprint(self, "a", a), checked_fingerprint(self, "b", b)
         if self.is_empty(first) or self.is_empty(second):
             return 0.0, 0.0
@@ -681,11 +681,13 @@ def _kind(scheme: object, hashbytes: object) -> str:
     """Return the kind of fingerprint of a scheme and a width: a key of `_DTYPES`."""
     if checks.choice("scheme", scheme, tuple(SCHEME_VERSIONS)) == "fss":
         if hashbytes is not None:
-            raise ValueError(f"hashbytes requires scheme 'murmur3', got {hashbytes} with scheme 'fss'; leave it out")
+            raise errors.bad_value(
+                "hashbytes", f"requires scheme 'murmur3', got {hashbytes} with scheme 'fss'; leave it out"
+            )
         return "fss"
     width = 8 if hashbytes is None else checks.whole_number("hashbytes", hashbytes, 0)
     if width not in (4, 8):
-        raise ValueError(f"hashbytes must be 4 or 8, got {width}")
+        raise errors.bad_value("hashbytes", f"must be 4 or 8, got {width}")
     return f"murmur3_{8 * width}"
 
 

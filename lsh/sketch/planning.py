@@ -15,7 +15,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.base.wording import counted
 from lsh.sketch import sketch_filter
 from lsh.sketch.background import Array, PairsBelow, evenly_spread, pairs_below
@@ -94,15 +94,16 @@ class Plan:
         checks.instance("bands of a Plan", self.bands, Bands, "a Bands")
         found = checked_bands(self.bands, num_seeds).probability(threshold) * (1.0 - loss)
         if found < recall - RECALL_EPSILON:
-            raise ValueError(
-                f"bands must reach a recall of {below_one(recall, 'g')} at {threshold:g}, got {found:.4g} with "
-                f"{self.bands.to_string()}; use lsh.plan to find bands"
+            raise errors.bad_value(
+                "bands",
+                f"must reach a recall of {below_one(recall, 'g')} at {threshold:g}, got {found:.4g} with "
+                f"{self.bands.to_string()}; use lsh.plan to find bands",
             )
         checked = {"threshold": threshold, "recall": recall, "num_seeds": num_seeds, "loss": loss}
         if self.background is None:
             for name in ("false_candidates", "shingles", "documents"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"{name} requires background, a description of the pairs")
+                    raise errors.bad_value(name, "requires background, a description of the pairs")
         else:
             checks.instance("background of a Plan", self.background, str, "a str")
             checked_shingles(self.shingles)
@@ -248,7 +249,7 @@ class Plan:
         extrapolated from runs on two cores: run a hundredth of the corpus first
         """
         if documents is None and self.documents is None:
-            raise TypeError("documents must be given, as the plan has none")
+            raise errors.bad_type("documents", "must be given, as the plan has none")
         count = checks.whole_number("documents", self.documents if documents is None else documents, 1, 2**63)
         size = checks.whole_number("text_bytes", text_bytes, 0, 2**63)
         return cost_of(count, size, self.bands.num_bands, self.num_seeds, self.false_candidates)
@@ -416,9 +417,11 @@ def plan(
         documents = checks.whole_number("documents", documents, 1, 2**63)
     if background is None:
         if shingles is not None:
-            raise ValueError("shingles requires texts as background")
+            raise errors.bad_value("shingles", "requires texts as background")
         if documents is not None:
-            raise ValueError("documents requires background: false candidates depend on the pairs of the corpus")
+            raise errors.bad_value(
+                "documents", "requires background: false candidates depend on the pairs of the corpus"
+            )
         return _planned(*asked, True, MAX_BANDS)
     planned = _cheapest(*asked, True, MAX_BANDS, pairs_below(asked[0], background, shingles))
     return replace(planned, documents=documents)
@@ -438,10 +441,9 @@ def checked_bands(bands: object, num_seeds: int) -> Bands:
     bands = checks.instance("bands", bands, Bands, "a Bands or a Plan", remedy)
     if bands.num_components > num_seeds:
         width = min(max(bands.widths), num_seeds)
-        raise BandError(
-            f"bands take {bands.num_components} components, a fingerprint has {num_seeds}; use fewer or narrower bands "
-            f"than {bands.to_string()}, such as {num_seeds // width}x{width}, or more seeds"
-        )
+        problem = f"take {bands.num_components} components, a fingerprint has {num_seeds}; use fewer or narrower bands "
+        problem += f"than {bands.to_string()}, such as {num_seeds // width}x{width}, or more seeds"
+        raise errors.bad_value("bands", problem, BandError)
     return bands
 
 
@@ -462,7 +464,7 @@ def chosen_hasher(
     if random_state != 0:
         raise ValueError("random_state and hasher cannot be combined; give one of them")
     if shingles is not None and checked_shingles(shingles) != hasher.shingles:
-        raise ValueError(f"shingles must be the hasher's ({hasher.shingles!r}) or left out, got {shingles!r}")
+        raise errors.bad_value("shingles", f"must be the hasher's ({hasher.shingles!r}) or left out, got {shingles!r}")
     return hasher
 
 
@@ -479,9 +481,10 @@ def chosen_plan(hasher: MinHasher, bands: object, threshold: object, recall: obj
         return bands
     checked = checked_bands(bands, hasher.num_seeds)
     if threshold is None:
-        raise ValueError(
-            "threshold must be given with bands, because bands do not say from which similarity documents are "
-            "found; or pass a Plan as bands"
+        raise errors.bad_value(
+            "threshold",
+            "must be given with bands, because bands do not say from which similarity documents are "
+            "found; or pass a Plan as bands",
         )
     return plan_with(checked, threshold, hasher.num_seeds, loss=sketch_filter.LOSS if filtered else 0.0)
 
@@ -491,10 +494,10 @@ def plan_with(bands: Bands, threshold: object, num_seeds: int, *, loss: float = 
     least = checks.fraction("threshold", threshold, zero=False)
     recall = bands.probability(least) * (1.0 - loss)
     if recall == 0.0:
-        raise ValueError(
-            f"threshold={least:g} is too low for {bands.to_string()}, which find no pairs there; use a higher "
-            "threshold, or more bands"
+        problem = (
+            f"is too low for {bands.to_string()}, which find no pairs there; use a higher threshold, or more bands"
         )
+        raise errors.bad_value(errors.Parameter("threshold", least), problem)
     return Plan(bands, least, min(recall, nextafter(1.0, 0.0)), num_seeds, loss=loss)
 
 
@@ -526,7 +529,7 @@ def check_plan(plan: Plan, hasher: MinHasher, **asked: object) -> None:
     for name, value in asked.items():
         planned_for = getattr(plan, name)
         if planned_for != value and planned_for is not None:
-            raise ValueError(f"bands are planned for {name}={planned_for}, got {name}={value}; {remedy}")
+            raise errors.bad_value("bands", f"are planned for {name}={planned_for}, got {name}={value}; {remedy}")
 
 
 def _checked(threshold: object, recall: object, num_seeds: object) -> tuple[float, float, int]:
@@ -557,7 +560,7 @@ def _cheapest(
         missed = log((1.0 - recall - loss) / (1.0 - loss))  # logarithm of the share that the bands may miss
         shapes = _candidates(threshold, min(missed, -RECALL_EPSILON), count)
         if not len(shapes):
-            raise ValueError(_impossible(threshold, recall, missed, loss, count, most))
+            raise _impossible(threshold, recall, missed, loss, count, most)
         best = _best(shapes, threshold, background)
     width, narrow, wide = best.tolist()
     bands = Bands(widths=(width,) * narrow + (width + 1,) * wide)
@@ -617,15 +620,16 @@ def _shares(shapes: Array, pairs: PairsBelow) -> Array:
     return shares
 
 
-def _impossible(threshold: float, recall: float, missed: float, loss: float, count: int, most: int) -> str:
-    """Return the message that no bands reach the recall, with what would; bands of width 1 find the most pairs."""
+def _impossible(threshold: float, recall: float, missed: float, loss: float, count: int, most: int) -> ValueError:
+    """Return the error that no bands reach the recall, with what would; bands of width 1 find the most pairs."""
     found = -np.expm1(count * log1p(-threshold))
     kept = (1.0 - sketch_filter.LOSS_SHARE) * found / (1.0 - sketch_filter.LOSS_SHARE * found) if loss else found
     seeds = missed / log1p(-threshold) if threshold > 1e-300 else np.inf
-    ways = [f"num_seeds={ceil(seeds)} or more"] if seeds <= most else []
-    ways.append(f"threshold={max(ceil(-np.expm1(missed / count) * 1000), 1) / 1000:g} or more")
-    ways += [f"recall={floor(kept * 1000) / 1000:g} or less"] if kept >= 0.001 else []
-    return (
-        f"num_seeds={count} is too few to find pairs of similarity {threshold:g} with a recall of {recall}; "
-        f"possible: {', or '.join(ways)}"
-    )
+    reason = f"is too few to find pairs of similarity {threshold:g} with a recall of {recall}; possible: "
+    ways = errors.message(reason)
+    if seeds <= most:
+        ways += errors.Parameter("num_seeds", ceil(seeds)) + " or more, or "
+    ways += errors.Parameter("threshold", max(ceil(-np.expm1(missed / count) * 1000), 1) / 1000) + " or more"
+    if kept >= 0.001:
+        ways += ", or " + errors.Parameter("recall", floor(kept * 1000) / 1000) + " or less"
+    return errors.bad_value(errors.Parameter("num_seeds", count), ways)

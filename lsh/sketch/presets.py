@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, get_args
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher, checked_hasher
 from lsh.sketch.planning import checked_bands
@@ -70,7 +70,7 @@ class Preset:
     def __post_init__(self) -> None:
         hasher = checked_hasher(self.hasher)
         if not isinstance(self.differs, (list, tuple)) or not all(isinstance(what, str) for what in self.differs):
-            raise TypeError(f"differs must be a tuple of str, got {self.differs!r}")
+            raise errors.bad_type("differs", f"must be a tuple of str, got {self.differs!r}")
         checked = {
             "bands": checked_bands(self.bands, hasher.num_seeds),
             "threshold": checks.fraction("threshold", self.threshold, zero=False),

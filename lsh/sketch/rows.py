@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.typing import Array, Fingerprint, Fingerprints
 
 CONFIDENCE = 0.95  # of an interval, by default
@@ -26,7 +26,7 @@ def one_fingerprint(
     """Return a fingerprint, shape ``(components,)``, checked; `name` is its parameter, and `what` what it must be."""
     array = one_or_many(name, value, components, dtype, what)
     if array.ndim != 1:
-        raise ValueError(f"{name} must be one text or fingerprint, got an array of shape {array.shape}")
+        raise errors.bad_value(name, f"must be one text or fingerprint, got an array of shape {array.shape}")
     return array
 
 
@@ -37,7 +37,7 @@ def many_fingerprints(name: str, value: Fingerprints, components: int, dtype: Dt
         return np.empty((0, components), dtype)
     array = one_or_many(name, value, components, dtype, "an array or a sequence of fingerprints")
     if array.ndim != 2:
-        raise ValueError(f"{name} must be a matrix of fingerprints, got an array of shape {array.shape}")
+        raise errors.bad_value(name, f"must be a matrix of fingerprints, got an array of shape {array.shape}")
     return array
 
 
@@ -47,25 +47,25 @@ def one_or_many(
     """Return one fingerprint or many as a C-contiguous array of this dtype, checked; `what` is what they must be."""
     kind = type(value)
     if isinstance(value, checks.TEXT_TYPES):
-        raise TypeError(f"{name} must be {what}, got {kind.__name__}; compute them with fingerprints")
+        raise errors.bad_type(name, f"must be {what}, got {kind.__name__}; compute them with fingerprints")
     if not hasattr(kind, "__iter__") and not hasattr(value, "__array__"):
-        raise TypeError(f"{name} must be {what}, got {kind.__name__}")
+        raise errors.bad_type(name, f"must be {what}, got {kind.__name__}")
     array = _array(name, value)
     if array.dtype.kind not in "iu" and (array.dtype != object or array.ndim == 0):
         elements: Any = value if hasattr(kind, "__iter__") else ()
         if texts := {type(one).__name__ for one in elements if isinstance(one, checks.TEXT_TYPES)}:
-            raise TypeError(
-                f"{name} must be {what}, got texts ({kind.__name__} of {min(texts)}); compute them with fingerprints"
+            raise errors.bad_type(
+                name, f"must be {what}, got texts ({kind.__name__} of {min(texts)}); compute them with fingerprints"
             )
         got = f"{array.dtype} ({kind.__name__})"
-        raise TypeError(f"{name} must hold {dtype} components, got {got}; compute them with fingerprints")
+        raise errors.bad_type(name, f"must hold {dtype} components, got {got}; compute them with fingerprints")
     if array.ndim not in (1, 2) or array.shape[-1] != components:
-        raise ValueError(f"{name} must have {components} components per fingerprint, got shape {array.shape}")
+        raise errors.bad_value(name, f"must have {components} components per fingerprint, got shape {array.shape}")
     if array.dtype != dtype:
         if isinstance(value, np.ndarray):
-            raise TypeError(f"{name} must hold {dtype} components, as this hasher makes, got {array.dtype}")
+            raise errors.bad_type(name, f"must hold {dtype} components, as this hasher makes, got {array.dtype}")
         if array.size and (array.min() < 0 or array.max() > np.iinfo(dtype).max):
-            raise ValueError(f"{name} must hold {dtype} components, got values out of their range")
+            raise errors.bad_value(name, f"must hold {dtype} components, got values out of their range")
     return np.ascontiguousarray(array, dtype)
 
 
@@ -101,9 +101,10 @@ def _check_order(name: str, value: object) -> None:
     in_order = hasattr(kind, "__getitem__") and hasattr(kind, "__len__") and not isinstance(value, (Set, Mapping))
     if hasattr(kind, "__iter__") and not in_order:
         why = "a set does not keep the order of the components; " if isinstance(value, Set) else ""
-        raise TypeError(
-            f"{name} must be an array or a sequence in order, got {kind.__name__}; "
-            f"{why}pass the array that fingerprint returns"
+        raise errors.bad_type(
+            name,
+            f"must be an array or a sequence in order, got {kind.__name__}; "
+            f"{why}pass the array that fingerprint returns",
         )
 
 

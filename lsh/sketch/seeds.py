@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.base import checks
+from lsh.base import checks, errors
 
 MAX_SEEDS = 2**20  # components of a fingerprint: more than is useful, and a fingerprint still fits into memory
 MAX_FSS_SEEDS = 4096  # components of scheme fss
@@ -19,9 +19,10 @@ MAX_RANDOM_STATE = 1000  # the repr of a hasher shows a random_state that is les
 def fss_seed(seeds: object, random_state: int | None) -> tuple[NDArray[np.uint32], int]:
     """Return the seed of scheme fss, and the number of components."""
     if not _is_number(seeds):
-        raise ValueError(
-            f"seeds must be the number of components for scheme 'fss', got {type(seeds).__name__}; "
-            "pass its seed as random_state"
+        raise errors.bad_value(
+            "seeds",
+            f"must be the number of components for scheme 'fss', got {type(seeds).__name__}; "
+            "pass its seed as random_state",
         )
     count = checks.whole_number("seeds", seeds, 1, MAX_FSS_SEEDS)
     seed = np.random.RandomState().randint(0, 2**32, dtype=np.uint32) if random_state is None else random_state
@@ -31,15 +32,17 @@ def fss_seed(seeds: object, random_state: int | None) -> tuple[NDArray[np.uint32
 def murmur3_seeds(seeds: Any, random_state: int | None) -> NDArray[np.uint32]:
     """Return the seeds of scheme murmur3, one a component."""
     if isinstance(seeds, (*checks.TEXT_TYPES, Set, Mapping)):
-        raise TypeError(f"seeds must be a number of seeds or a sequence of uint32, got {type(seeds).__name__}")
+        raise errors.bad_type("seeds", f"must be a number of seeds or a sequence of uint32, got {type(seeds).__name__}")
     if _is_number(seeds):
         count = checks.whole_number("seeds", seeds, 1, MAX_SEEDS)
         return _drawn(np.random.RandomState(random_state), count)
     values = [checks.whole_number(f"seeds[{i}]", value, 0, 2**32 - 1) for i, value in enumerate(seeds)]
     if not values:
-        raise ValueError("seeds must be a number of seeds or a sequence of one or more uint32, got an empty sequence")
+        raise errors.bad_value(
+            "seeds", "must be a number of seeds or a sequence of one or more uint32, got an empty sequence"
+        )
     if len(values) > MAX_SEEDS:
-        raise ValueError(f"seeds must be at most {MAX_SEEDS} numbers, got {len(values)}")
+        raise errors.bad_value("seeds", f"must be at most {MAX_SEEDS} numbers, got {len(values)}")
     return np.array(values, np.uint32)
 
 

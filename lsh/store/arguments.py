@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan, chosen_hasher, chosen_plan
@@ -59,7 +59,7 @@ def chosen_parameters(
         manifest.microseconds("period", period),
     )
     if chosen.num_seeds > MAX_COMPONENTS:
-        raise ValueError(f"num_seeds must be at most {MAX_COMPONENTS} for an index, got {chosen.num_seeds}")
+        raise errors.bad_value("num_seeds", f"must be at most {MAX_COMPONENTS} for an index, got {chosen.num_seeds}")
     if parameters.sketch == "none" and texts is None:
         raise ValueError("sketch='none' requires texts='stored', or a function that returns the text of an id")
     return parameters, lookup
@@ -101,7 +101,7 @@ def check_same(own: Parameters, other: Parameters) -> None:
     for name in ("hasher", "plan", "sketch", "texts"):
         if getattr(own, name) != getattr(other, name):
             shown = [_shown(one, name) for one in (other, own)]
-            raise ValueError(f"other must have the same {name}, got {shown[0]}, this index has {shown[1]}")
+            raise errors.bad_value("other", f"must have the same {name}, got {shown[0]}, this index has {shown[1]}")
 
 
 def _shown(parameters: Parameters, name: str) -> str:

@@ -19,6 +19,7 @@ class IndexLockedError(OSError):
     """Another writer has the index open. The message names its process."""
 
     __module__ = "lsh.index"  # where it is public
+    reason = ""  # the message without its remedy, which is for programs
 
 
 def _try_lock(descriptor: int) -> bool:
@@ -51,15 +52,15 @@ class WriterLock:
         self._descriptor = os.open(path, flags, 0o666)
         try:
             if not _try_lock(self._descriptor):
-                raise IndexLockedError(self._message(folder))
+                raise self._locked(folder)
             with contextlib.suppress(OSError):  # such as a full disk: only the message of a second writer needs it
                 self._write_holder()
         except BaseException:
             self.release()
             raise
 
-    def _message(self, folder: str) -> str:
-        """Return who holds the lock, as far as it is known, and what to do."""
+    def _locked(self, folder: str) -> IndexLockedError:
+        """Return the error that says who holds the lock, as far as it is known, and what to do."""
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         try:
             holder: dict[str, Any] = json.loads(os.read(self._descriptor, 4096))
@@ -68,14 +69,14 @@ class WriterLock:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             process, host, who = None, None, "its process is not known"
         if (process, host) == (os.getpid(), socket.gethostname()):
-            return (
-                f"this process, or one that was forked from it, has the index {folder} open for writing already; use "
-                "that Index, close it first, or end the other process"
-            )
-        return (
-            f"another writer has the index {folder} open: {who}; "
-            "wait until it has closed the index, or open it for reading"
-        )
+            reason = f"this process, or one that was forked from it, has the index {folder} open for writing already"
+            remedy = "use that Index, close it first, or end the other process"
+        else:
+            reason = f"another writer has the index {folder} open: {who}"
+            remedy = "wait until it has closed the index, or open it for reading"
+        error = IndexLockedError(f"{reason}; {remedy}")
+        error.reason = reason
+        return error
 
     def _write_holder(self) -> None:
         holder = {

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.engine.matching import MIN_INDEX_RECALL
 from lsh.sketch import sketch_filter
 from lsh.sketch.planning import Plan
@@ -138,10 +138,9 @@ class Search:
         self.verifies = parameters.texts or lookup is not None
         self.recall = recall_at(parameters, self.least, self.verifies)
         if (reached := bands_recall(parameters, self.least, self.verifies)) < MIN_INDEX_RECALL:
-            raise ValueError(
-                f"min_similarity={self.least:g} has a recall of {reached:.2g} with the bands of this index, which "
-                f"are for {plan.threshold:g}; create an index with threshold={self.least:g} for it"
-            )
+            reason = f"has a recall of {reached:.2g} with the bands of this index, which are for {plan.threshold:g}"
+            remedy = "; create an index with " + errors.Parameter("threshold", self.least) + " for it"
+            raise errors.bad_value(errors.Parameter("min_similarity", self.least), reason + remedy)
         if parameters.sketch == "none" and not self.verifies:
             raise ValueError("this index has neither sketches nor texts; open it with texts=, a function id -> text")
         self._made = partial(tuple.__new__, matches_with(self.recall, self.least))

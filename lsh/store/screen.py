@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.base import checks, threads
+from lsh.base import checks, errors, threads
 from lsh.engine.matching import MIN_INDEX_RECALL
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
@@ -409,16 +409,15 @@ class Screen:
 
 def _check_recall(recall: float, plan: Plan, recommend: float) -> None:
     if recall < MIN_INDEX_RECALL:
-        remedy = (
-            f"use recommend={plan.threshold:g} or more, or create an index for recommend={recommend:g} (Screen.create, "
-            "lsh index create --screen)"
-            if recommend < plan.threshold
-            else "use more bands, narrower ones, or a higher recall"
-        )
-        raise ValueError(
-            f"recommend={recommend:g} has a recall of {recall:.2g} with the bands of this index, which are for "
-            f"{plan.threshold:g}; {remedy}"
-        )
+        remedy = errors.message("use more bands, narrower ones, or a higher recall")
+        if recommend < plan.threshold:
+            wanted = errors.Parameter("recommend", recommend)
+            remedy = (
+                "use " + errors.Parameter("recommend", plan.threshold) + " or more, or create an index for " + wanted
+            )
+            remedy += " (Screen.create, lsh index create --screen)"
+        reason = f"has a recall of {recall:.2g} with the bands of this index, which are for {plan.threshold:g}; "
+        raise errors.bad_value(errors.Parameter("recommend", recommend), reason + remedy)
 
 
 def _thresholds(reject: object, recommend: object) -> tuple[float, float]:
@@ -426,5 +425,6 @@ def _thresholds(reject: object, recommend: object) -> tuple[float, float]:
     high = checks.fraction("reject", reject, zero=False)
     low = checks.fraction("recommend", recommend, zero=False)
     if low > high:
-        raise ValueError(f"recommend={low:g} must be at most reject={high:g}; give both")
+        reason = "must be at most " + errors.Parameter("reject", high) + "; give both"
+        raise errors.bad_value(errors.Parameter("recommend", low), reason)
     return high, low

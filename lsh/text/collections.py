@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.text.batch import Batch, gather, num_bytes
 from lsh.text.columns import Column, Columns, fixed_width, is_arrow
 from lsh.typing import Missing, Piece, Pieces
@@ -84,9 +84,9 @@ def pieces(name: str, texts: Any, size: int | None = None) -> Piece | Iterator[P
     if _is_dataset_column(texts):
         return _of_dataset(name, texts)
     if type(texts).__name__ == "DuckDBPyConnection":  # what con.execute(...) returns
-        raise TypeError(
-            f"{name} must be a collection of texts, got a DuckDB connection; pass a relation: "
-            'con.sql("select text from ...")'
+        raise errors.bad_type(
+            name,
+            'must be a collection of texts, got a DuckDB connection; pass a relation: con.sql("select text from ...")',
         )
     checks.collection(name, texts)
     if isinstance(texts, np.ndarray):
@@ -163,7 +163,7 @@ def _holds_objects(name: str, texts: Any) -> bool:
     """Tell whether a column holds Python objects, which are read by iteration and not as Arrow data."""
     types = getattr(texts, "dtypes", None)
     if isinstance(types, list) and "Object" in map(str, types):  # polars would export their addresses
-        raise TypeError(f"{name} must be a column of texts, got a table of Python objects; pick a column")
+        raise errors.bad_type(name, "must be a column of texts, got a table of Python objects; pick a column")
     return str(getattr(texts, "dtype", None)) in OBJECTS
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.typing import FoundId
 
 
@@ -60,7 +60,7 @@ def _elements(name: str, given: Any, wanted: str, remedy: str, refused: tuple[ty
     """Return an iterator over a column: over Python's values of an Arrow column, or of an array of text or integers."""
     kind = type(given)
     if hasattr(kind, "columns") or hasattr(kind, "column_names"):
-        raise TypeError(f"{name} must be one column, got a whole {kind.__name__}; pass table['{name}']")
+        raise errors.bad_type(name, f"must be one column, got a whole {kind.__name__}; pass table['{name}']")
     if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "USiu":
         given = given.tolist()
     try:
@@ -68,7 +68,7 @@ def _elements(name: str, given: Any, wanted: str, remedy: str, refused: tuple[ty
             raise TypeError
         return iter(given.to_pylist() if hasattr(given, "to_pylist") else given)
     except TypeError:
-        raise TypeError(f"{name} must {wanted}, got {kind.__name__}; {remedy}") from None
+        raise errors.bad_type(name, f"must {wanted}, got {kind.__name__}; {remedy}") from None
 
 
 def listed_ids(ids: Iterator[Hashable], given: Iterable[Hashable], count: int) -> list[Hashable]:
@@ -77,7 +77,7 @@ def listed_ids(ids: Iterator[Hashable], given: Iterable[Hashable], count: int) -
     if len(listed) != count:
         found = len(given) if isinstance(given, Sized) else len(listed)
         got = str(found) if isinstance(given, Sized) or found < count else f"more than {count}"
-        raise ValueError(f"ids must have one id for each document ({count}), got {got}")
+        raise errors.bad_value("ids", f"must have one id for each document ({count}), got {got}")
     return [new_id("ids", doc_id, i) for i, doc_id in enumerate(listed)]
 
 
@@ -86,7 +86,7 @@ def pairs_of_ids(pairs: Iterable[tuple[FoundId, FoundId]]) -> Iterator[tuple[Fou
     try:
         iterator = iter(pairs)
     except TypeError:
-        raise TypeError(f"pairs must be an iterable of pairs of ids, got {type(pairs).__name__}") from None
+        raise errors.bad_type("pairs", f"must be an iterable of pairs of ids, got {type(pairs).__name__}") from None
     for i, pair in enumerate(iterator):
         try:
             a, b = pair

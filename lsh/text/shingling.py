@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lsh._minhash import NORMALISATIONS, UNIT_CODES
 from lsh._minhash import shingles as _shingles
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.base.threads import end_if_stopped
 from lsh.text.batch import Batch
 from lsh.text.collections import allows_missing, as_batch
@@ -98,7 +98,7 @@ class Shingles:
         object.__setattr__(self, "unit", checks.choice("unit", self.unit, UNITS))
         for name in ("lowercase", "collapse_whitespace", "strip_punctuation"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+                raise errors.bad_type(name, f"must be True or False, got {getattr(self, name)!r}")
             object.__setattr__(self, name, bool(getattr(self, name)))
         object.__setattr__(self, "normalize", checks.choice("normalize", self.normalize, (None, *NORMAL_FORMS)))
 

@@ -17,6 +17,7 @@ from json_verdicts import ACCEPTED, IDS, REFUSED, REFUSED_IDS, REFUSED_STRINGS, 
 from reading import BOM, file_of, kept, read, refusal, texts
 
 from lsh import files
+from lsh.command.console import worded
 from lsh.files._fields import json_fields
 from lsh.files.jsonl import JsonLines
 
@@ -322,7 +323,7 @@ def test_the_note_on_ids(tmp_path):
         with files.Documents(str(tmp_path / "in.jsonl"), **options) as documents:
             for _ in range(2):
                 list(documents.records())
-            return documents.notes
+            return list(map(worded, documents.notes))
 
     without, with_id = b'{"text": "a", "docId": 1}', b'{"id": 1, "text": "a"}'
     maybe = "text: field 'text'; id: record number; if 'docId' is the id, give --id-field docId"

@@ -90,7 +90,8 @@ class Cost:
                 f"                  {_hours(self.core_hours)}",
                 f"Spark             {_hours(self.spark_core_hours)}, {size(self.spark_shuffled_bytes)} shuffled",
                 f"false candidates  {compared}",
-                "extrapolated from runs on two cores: run a hundredth of the corpus first",
+                "extrapolated from runs on two cores with 128 components and shingles of bytes; 512 components, or words,",
+                "take up to three times as long where texts are short: run a hundredth of the corpus first",
             ]
         )
 

@@ -62,16 +62,16 @@ def unpack(data: bytes, packed: str) -> bytes:
     return {"": bytes, "gz": gzip.decompress, "bz2": bz2.decompress, "xz": lzma.decompress}[packed](data)
 
 
-def read(path: Any, *arguments: Any, **options: Any) -> list[tuple[bytes, bytes | None]]:
+def read(path: Any, format: files.Format | None = None, **options: Any) -> list[tuple[bytes, bytes | None]]:
     """The ids and texts of some documents, which must be equal when the source is read again."""
-    with files.Documents(path, *arguments, **options) as documents:
+    with files.Documents(path, format=format, **options) as documents:
         records = [record[:2] for record in documents.records()]
         assert [record[:2] for record in documents.records()] == records
     return records
 
 
-def texts(path: Any, *arguments: Any, **options: Any) -> list[bytes | None]:
-    return [text for _, text in read(path, *arguments, **options)]
+def texts(path: Any, format: files.Format | None = None, **options: Any) -> list[bytes | None]:
+    return [text for _, text in read(path, format, **options)]
 
 
 def kept(path: Any, keep: list[bool], place: Path, **options: Any) -> bytes:
@@ -82,8 +82,8 @@ def kept(path: Any, keep: list[bool], place: Path, **options: Any) -> bytes:
     return place.read_bytes()
 
 
-def refusal(path: Any, *arguments: Any, **options: Any) -> str:
-    with pytest.raises(files.InputError) as caught, files.Documents(path, *arguments, **options) as documents:
+def refusal(path: Any, format: files.Format | None = None, **options: Any) -> str:
+    with pytest.raises(files.InputError) as caught, files.Documents(path, format=format, **options) as documents:
         list(documents.records())
     assert "\n" not in str(caught.value)
     assert "--" not in str(caught.value).replace(str(path), "")  # the library does not know the options of the command

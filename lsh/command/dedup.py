@@ -22,10 +22,10 @@ from lsh import files
 from lsh.base.wording import counted
 from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
-from lsh.command.options import Matching, Reading, Running
+from lsh.command.options import Matching, Running
 from lsh.command.rows import Stored, added_values, cluster_rows, is_new, removed_rows, same_id
 from lsh.engine.dedup import CAP
-from lsh.files import compression
+from lsh.files import ReadOptions, compression
 from lsh.sketch.planning import checked_bands
 
 if TYPE_CHECKING:  # most runs do not need it
@@ -132,7 +132,7 @@ class Request:
     index: Index | None
     keep: Literal["first", "last", "longest", "highest", "lowest"]
     matching: Matching
-    reading: Reading
+    reading: ReadOptions
     running: Running
     outputs: Outputs
     given: dict[str, str]

@@ -1,18 +1,17 @@
-"""``lsh index``: an index of documents in a folder. Creating it, removing documents, looking at it, and its upkeep.
-
-Adding, asking and deduplicating are modules of their own: `index_add`, `index_query` and `index_pairs`.
-"""
+"""``lsh index``: an index of documents in a folder. `VERBS` lists what it can do; `index_search` has the searches."""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import math
 import os
 import time
 import warnings
 from collections.abc import Callable
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lsh
 from lsh import files
@@ -20,14 +19,18 @@ from lsh._minhash import NORMALISATIONS
 from lsh.base import checks
 from lsh.base.errors import words_of
 from lsh.base.wording import counted, size
-from lsh.command import console, index_add, index_pairs, index_query, indexing, inputs, options
-from lsh.command.indexing import SECONDS
+from lsh.command import console, index_search, indexing, inputs, options
+from lsh.command.indexing import SECONDS, NewDocuments
 from lsh.text.shingling import Shingles
 
 if TYPE_CHECKING:  # other commands do not need it
     from lsh.store.index import Index
 
 MAX_SHOWN_IDS = 5  # in a message
+COMMIT_DOCUMENTS = 1 << 16  # that are added, after which there is a commit
+COMMIT_SECONDS = 30.0
+NOTE = "add"  # begins the key of the place of an interrupted ``add`` in the note of the index
+MAX_NOTES = 16  # commands that were interrupted whose places are kept
 
 EPILOG = f"""\
 examples:
@@ -38,7 +41,16 @@ examples:
 "lsh index COMMAND --help" describes a command, with examples.
 
 {console.EXITS}"""
+ADD = f"""\
+examples:
+  lsh index add news.index 'news-*.jsonl.gz' --time-field published
+  lsh index add news.index archive.tsv
 
+A document whose id is in the index replaces the stored one. The documents are committed after each 65,536 of them, or
+each 30 seconds. After an interrupt the same command continues after the last commit, if the files have not changed.
+
+{indexing.FORMATS}
+"""
 CREATE = """\
 examples:
   lsh index create news.index --threshold 0.7
@@ -90,6 +102,17 @@ example:
 """
 
 
+class Verb(NamedTuple):
+    """A verb of ``lsh index``; its description is by default its help as a sentence."""
+
+    name: str
+    help: str
+    arguments: Callable[[console.Parser], None]
+    run: Callable[[argparse.Namespace], None]
+    epilog: str
+    description: str = ""
+
+
 def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     """Add the command to the parsers of the command line."""
     parser = commands.add_parser(
@@ -100,36 +123,19 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         epilog=EPILOG,
     )
     actions = parser.add_subparsers(dest="action", metavar="COMMAND", parser_class=console.Parser, required=True)
-    _add_create(actions)
-    index_add.add_parser(actions)
-    index_query.add_parser(actions)
-    index_pairs.add_parsers(actions)
-    _add_removing(actions)
-    _add_upkeep(actions)
-    for one in actions.choices.values():
-        one.set_defaults(parser=one)
-
-
-def _action(
-    actions: argparse._SubParsersAction[console.Parser],
-    name: str,
-    run: Callable[[argparse.Namespace], None],
-    help: str,
-    epilog: str = "",
-) -> console.Parser:
-    """Add the parser of an action on one index."""
-    description = f"{help[0].upper()}{help[1:]}."
-    parser = actions.add_parser(name, help=help, description=description, epilog=f"{epilog}\n{console.EXITS}".lstrip())
-    indexing.add_index(parser)
-    parser.set_defaults(run=run)
-    return parser
+    for verb in VERBS:
+        described = verb.description or f"{verb.help[0].upper()}{verb.help[1:]}."
+        epilog = f"{verb.epilog}\n{console.EXITS}"
+        one = actions.add_parser(verb.name, help=verb.help, description=described, epilog=epilog)
+        one.add_argument("index", metavar="INDEX", help="the folder of the index")
+        verb.arguments(one)
+        one.set_defaults(parser=one, run=verb.run)
 
 
 # ---- create ----
 
 
-def _add_create(actions: argparse._SubParsersAction[console.Parser]) -> None:
-    parser = _action(actions, "create", _create, "create an empty index in a new folder", CREATE)
+def _add_create(parser: console.Parser) -> None:
     parser.add_argument(
         "--texts",
         choices=("stored", "none"),
@@ -238,11 +244,109 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
     ).index
 
 
-# ---- removing ----
+# ---- add ----
 
 
-def _add_removing(actions: argparse._SubParsersAction[console.Parser]) -> None:
-    parser = _action(actions, "remove", _remove, "remove documents by their ids", REMOVE)
+def _add_add(parser: console.Parser) -> None:
+    indexing.add_documents(parser)
+    options.add(parser, "--json")
+    indexing.add_loudness(parser)
+    options.add(parser.add_argument_group("running"), "--num-threads")
+    options.add_reading(parser)
+
+
+def _add(namespace: argparse.Namespace) -> None:
+    if namespace.json:
+        console.check_standard_output()
+    started, workers = time.perf_counter(), options.num_threads(namespace)
+    documents = indexing.new_documents(namespace)
+    with indexing.opened(namespace.index, "a") as index, documents:
+        before = len(index)
+        output = files.STANDARD if namespace.json else None
+        _add_documents(
+            index, documents, console.progress(namespace.quiet, output, [documents], namespace.verbose), workers
+        )
+        after = len(index)
+    counts = {
+        "documents": documents.count,
+        "replaced": before + documents.count - after,
+        "stored": after,
+        "bytes": documents.num_bytes,
+        "skipped": documents.skipped,
+        "hidden": documents.hidden,
+    }
+    if namespace.json:
+        console.write_data(json.dumps(counts) + "\n")
+    elif not namespace.quiet:
+        console.say(_added(counts, time.perf_counter() - started))
+
+
+def _add_documents(index: Index, documents: NewDocuments, meter: console.Meter, num_threads: int | None) -> None:
+    """Add the documents, in steps that are committed with the place where the next one begins.
+
+    The same command continues there after an interrupt.
+    """
+    state = documents.state()
+    own = "" if state is None else f"{NOTE} {hashlib.sha256(json.dumps(state).encode()).hexdigest()}"
+    others = _other_notes(index._note, own)
+    noted = index._note.get(own, {})
+    file, count = _place(noted)
+    if count:
+        console.say(f"continuing after an interrupt: after {counted(count, 'document')} of {documents.name(file)}")
+        if noted.get("state", index._additions) != index._additions:
+            console.say("the index has changed since then: what was removed or replaced is not added again")
+    added, committed, kept = 0, time.monotonic(), 0
+    try:
+        for part in documents.read(file, count):
+            index.add_docs(part.texts, part.ids, times=part.times, missing="empty", num_threads=num_threads)
+            added += len(part.ids)
+            meter.reading("adding")
+            if added >= COMMIT_DOCUMENTS or time.monotonic() - committed >= COMMIT_SECONDS:
+                place = {"file": part.file, "count": part.end, "time": int(time.time()), "state": index._additions}
+                index._commit({**others, own: place} if own else others)
+                added, committed, kept = 0, time.monotonic(), kept + added
+    except KeyboardInterrupt:
+        if kept and own:
+            console.say(f"{counted(kept, 'document')} committed; the same command continues after them")
+        raise
+    meter.reading("adding")
+    index._commit(others)
+
+
+def _other_notes(note: dict[str, dict[str, Any]], own: str) -> dict[str, dict[str, Any]]:
+    """Return the note without that of this command, and with those of the latest interrupted commands only."""
+
+    def age(name: str) -> float:
+        written = note[name].get("time")
+        return -written if isinstance(written, int) else math.inf
+
+    places = sorted((name for name in note if name.partition(" ")[0] == NOTE and name != own), key=age)
+    left_out = {own, *places[MAX_NOTES:]}
+    return {name: value for name, value in note.items() if name not in left_out}
+
+
+def _place(noted: dict[str, Any]) -> tuple[int, int]:
+    """Return where to begin: after the documents that an interrupted run of the same command has committed."""
+    file, count = noted.get("file"), noted.get("count")
+    if not isinstance(file, int) or not isinstance(count, int):
+        return 0, 0
+    return max(file, 0), max(count, 0)
+
+
+def _added(counts: dict[str, int], seconds: float) -> str:
+    parts = [f"{counted(counts['documents'], 'document')} added"]
+    if counts["replaced"]:
+        parts.append(f"{counts['replaced']:,} of them in place of others")
+    parts.append(f"{counts['stored']:,} in the index")
+    parts += [f"{counted(counts['skipped'], 'bad line')} skipped"] if counts["skipped"] else []
+    parts += [f"{counted(counts['hidden'], 'hidden file')} not read"] if counts["hidden"] else []
+    return ", ".join([*parts, *console.cost(seconds, counts["bytes"])])
+
+
+# ---- remove and expire ----
+
+
+def _add_remove(parser: console.Parser) -> None:
     parser.add_argument("id", metavar="ID", nargs="*", help="the id of a document; write -- before one like -x7")
     parser.add_argument(
         "--ids", action=options.Once, metavar="FILE", help="a file with an id on each line, - for standard input"
@@ -254,7 +358,9 @@ def _add_removing(actions: argparse._SubParsersAction[console.Parser]) -> None:
         help="what to do with an id that is not in the index: remove nothing, or skip it (default error)",
     )
     indexing.add_quiet(parser)
-    parser = _action(actions, "expire", _expire, "remove the documents that are older than a time", EXPIRE)
+
+
+def _add_expire(parser: console.Parser) -> None:
     limit = parser.add_mutually_exclusive_group(required=True)
     limit.add_argument(
         "--before",
@@ -303,20 +409,7 @@ def _expire(namespace: argparse.Namespace) -> None:
 # ---- upkeep ----
 
 
-def _add_upkeep(actions: argparse._SubParsersAction[console.Parser]) -> None:
-    parser = _action(actions, "list", _list, "print the ids of the documents, their times and texts", LIST)
-    parser.add_argument("id", metavar="ID", nargs="*", help="the id of a document (default: all)")
-    parser.add_argument("--texts", action="store_true", help="also print the stored texts")
-    options.add_output(parser)
-    parser = _action(actions, "info", _info, "print the size of an index, and its parameters", INFO)
-    options.add(parser, "--json")
-    parser = _action(actions, "verify", _verify, "read all files of an index, and check them", VERIFY)
-    indexing.add_quiet(parser)
-    parser = _action(actions, "compact", _compact, "merge the files of an index, without removed documents", COMPACT)
-    indexing.add_quiet(parser)
-    parser = _action(
-        actions, "merge", _merge, "add the documents of other indexes, in place of those with the same ids", MERGE
-    )
+def _add_merge(parser: console.Parser) -> None:
     parser.add_argument("other", metavar="OTHER", nargs="+", help="an index that was created with the same options")
     indexing.add_quiet(parser)
 
@@ -361,6 +454,16 @@ def _say(namespace: argparse.Namespace, *parts: str) -> None:
 
 
 # ---- list and info ----
+
+
+def _add_list(parser: console.Parser) -> None:
+    parser.add_argument("id", metavar="ID", nargs="*", help="the id of a document (default: all)")
+    parser.add_argument("--texts", action="store_true", help="also print the stored texts")
+    options.add_output(parser)
+
+
+def _add_info(parser: console.Parser) -> None:
+    options.add(parser, "--json")
 
 
 def _list(namespace: argparse.Namespace) -> None:
@@ -421,3 +524,56 @@ def _shingles(shingles: Shingles) -> str:
     own = shingles.to_dict()
     changes = [name.replace("_", " ") for name in NORMALISATIONS if own[name]]
     return ", ".join([counted(shingles.n, unit), *changes, *filter(None, [own["normalize"]])])
+
+
+VERBS = (
+    Verb("create", "create an empty index in a new folder", _add_create, _create, CREATE),
+    Verb(
+        "add",
+        "add the documents of files",
+        _add_add,
+        _add,
+        ADD,
+        "Add the documents of files to an index, in place of those with the same ids.",
+    ),
+    Verb(
+        "query",
+        "find the stored documents that are similar to others",
+        index_search.add_query,
+        index_search.query,
+        index_search.QUERY,
+        "Find the documents of an index that are similar to the documents of files, to a text, or to other documents "
+        "of the index.",
+    ),
+    Verb(
+        "dedup",
+        "list or remove the near duplicates in an index",
+        index_search.add_dedup,
+        index_search.dedup,
+        index_search.DEDUP,
+        "Find the documents of an index that are near duplicates of a document that is kept; list them and, with "
+        "--remove, remove them from the index.",
+    ),
+    Verb(
+        "pairs",
+        "list the pairs of near duplicates in an index",
+        index_search.add_pairs,
+        index_search.pairs,
+        index_search.PAIRS,
+        "Write each pair of documents of an index whose shingle sets have a Jaccard similarity of at least the "
+        "threshold.",
+    ),
+    Verb("remove", "remove documents by their ids", _add_remove, _remove, REMOVE),
+    Verb("expire", "remove the documents that are older than a time", _add_expire, _expire, EXPIRE),
+    Verb("list", "print the ids of the documents, their times and texts", _add_list, _list, LIST),
+    Verb("info", "print the size of an index, and its parameters", _add_info, _info, INFO),
+    Verb("verify", "read all files of an index, and check them", indexing.add_quiet, _verify, VERIFY),
+    Verb("compact", "merge the files of an index, without removed documents", indexing.add_quiet, _compact, COMPACT),
+    Verb(
+        "merge",
+        "add the documents of other indexes, in place of those with the same ids",
+        _add_merge,
+        _merge,
+        MERGE,
+    ),
+)

@@ -6,6 +6,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -15,8 +16,9 @@ from lsh.base import signals
 from lsh.base.budget import Column, Spill
 from lsh.base.errors import Words, message
 from lsh.command import console
-from lsh.command.options import Reading, Running
+from lsh.command.options import Running
 from lsh.engine.comparing import content_keys
+from lsh.files import ReadOptions
 from lsh.text.batch import Batch
 from lsh.text.collections import TextSource
 from lsh.typing import Pieces
@@ -38,7 +40,7 @@ Item = TypeVar("Item")
 def check_files(
     read: Sequence[tuple[str, files.Place]],
     written: Sequence[tuple[str, str | None]],
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     folders: bool = True,
     into_folder: bool = False,
     makes_folders: bool = False,
@@ -51,7 +53,7 @@ def check_files(
         The name of a file in the help, and the file; see `files.expanded`.
     written : sequence of tuple
         The name of a file in the help, and its path or URL; ``None`` for a file that is not written.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         How files are read: its pattern needs a folder.
     folders : bool, optional
         Whether a folder can be read.
@@ -211,7 +213,7 @@ def _check_ending(documents: files.Documents, output: str) -> None:
         raise ValueError(f"{shown}: INPUT is a folder of files; write {remedy}")
 
 
-def find(reading: Reading, places: Sequence[files.Place], quiet: bool = False) -> files.Sources:
+def find(reading: ReadOptions, places: Sequence[files.Place], quiet: bool = False) -> files.Sources:
     """Return the files of a collection; a pattern is for folders. A note says which file is named twice."""
     for place in places:
         if place.is_folder and is_index(place.path):
@@ -263,7 +265,7 @@ def _keep_freed_memory() -> None:
 
 
 def open_documents(
-    reading: Reading,
+    reading: ReadOptions,
     sources: files.Sources,
     rejects: files.Target | None = None,
     others: Sequence[files.Sources] = (),
@@ -277,9 +279,8 @@ def open_documents(
     if neither these files nor `others`, the other files of the command, have a use for it.
     """
     formats = [other.found[0].format.name for other in others]
-    return files.Documents(
-        sources, rejects=rejects, others=formats, spill=spill, null_ids=null_ids, added=added, **vars(reading)
-    )
+    own = replace(reading, null_ids=null_ids, added=tuple(added))
+    return files.Documents(sources, own, rejects=rejects, others=formats, spill=spill)
 
 
 class Ids:

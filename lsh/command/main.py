@@ -1,26 +1,24 @@
 """The command line: ``lsh COMMAND``. It parses the arguments, runs a command and returns the exit code.
 
-Each command is a module with `add_parser` and `run`. Data goes to files or standard output, messages to standard
-error. Exit codes: 0 done; 2 bad usage or bad input, or a file that cannot be read or written; 129 hangup; 130
-interrupted; 141 broken pipe; 143 terminated.
+`COMMANDS` lists the commands, each with the function that adds its parser. Data goes to files or standard output,
+messages to standard error. Exit codes: 0 done; 2 bad usage or bad input, or a file that cannot be read or written;
+129 hangup; 130 interrupted; 141 broken pipe; 143 terminated.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import platform
 import signal
 import sys
 from collections.abc import Sequence
 
+import numpy as np
+
 import lsh
 from lsh.base import signals
-from lsh.command import compare, console, dedup, index, pairs, plan, screen, show, stats, version
-
-COMMANDS = {
-    module.__name__.rpartition(".")[2]: module
-    for module in (dedup, pairs, show, compare, plan, stats, index, screen, version)
-}
-
+from lsh.command import console, dedup, index, options, pairs, plan, screen, show
 
 SIZE_UNITS = ("K", "KB", "KIB", "M", "MB", "MIB", "G", "GB", "GIB", "T", "TB", "TIB")  # after a space, an argument
 EPILOG = f"""\
@@ -28,6 +26,11 @@ example:
   lsh dedup news.tsv.gz -o unique.tsv
 
 "lsh COMMAND --help" describes a command, with examples.
+
+{console.EXITS}"""
+VERSION = f"""\
+example:
+  lsh version --json
 
 {console.EXITS}"""
 
@@ -85,8 +88,44 @@ def _parser(command: str = "") -> argparse.ArgumentParser:
     parser = console.Parser(prog="lsh", description="Find near-duplicate documents.", epilog=EPILOG)
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=console.Parser)
-    for module in [COMMANDS[command]] if command in COMMANDS else COMMANDS.values():
-        module.add_parser(commands)
+    for add_parser in [COMMANDS[command]] if command in COMMANDS else COMMANDS.values():
+        add_parser(commands)
     for one in (parser, *commands.choices.values()):
         one.set_defaults(parser=one)
     return parser
+
+
+def _add_version(commands: argparse._SubParsersAction[console.Parser]) -> None:
+    parser = commands.add_parser(
+        "version",
+        help="print the versions of lsh, numpy and Python, and the instruction set in use",
+        description="Print the versions of lsh, numpy and Python, and the instruction set that the kernels use.",
+        epilog=VERSION,
+    )
+    options.add(parser, "--json")
+    parser.set_defaults(run=_version)
+
+
+def _version(namespace: argparse.Namespace) -> None:
+    parts = {
+        "lsh-dedup": lsh.__version__,
+        "level": lsh.simd_level(),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "system": f"{sys.platform} {platform.machine()}",
+    }
+    table = "".join(f"{name:<10}  {value}\n" for name, value in parts.items())
+    console.write_data(json.dumps(parts) + "\n" if namespace.json else table)
+
+
+COMMANDS = {
+    "dedup": dedup.add_parser,
+    "pairs": pairs.add_parser,
+    "show": show.add_show,
+    "compare": show.add_compare,
+    "plan": plan.add_parser,
+    "stats": show.add_stats,
+    "index": index.add_parser,
+    "screen": screen.add_parser,
+    "version": _add_version,
+}

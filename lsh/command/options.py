@@ -17,6 +17,7 @@ from lsh import files
 from lsh._minhash import NORMALISATIONS
 from lsh.base import checks, threads
 from lsh.base.budget import memory_size, temporary_folder
+from lsh.files import ReadOptions
 from lsh.sketch.hasher import MAX_FSS_SEEDS
 from lsh.sketch.planning import DEFAULT_RECALL, DEFAULT_SEEDS, chosen_bands
 from lsh.text.shingling import NORMAL_FORMS, UNITS
@@ -89,6 +90,8 @@ MATCHING_DEFAULTS: dict[str, Any] = {  # not in argparse, as --preset must know 
     "clusters_mode": "representative",
 }
 
+READING = [value.name for value in fields(ReadOptions) if value.name not in ("null_ids", "added")]  # options
+
 # Options of `shingles`, with the parameters of `lsh.Shingles`.
 SHINGLE_OPTIONS = {"ngram": "n", **{name: name for name in ("unit", *NORMALISATIONS, "normalize")}}
 
@@ -104,23 +107,6 @@ each file is a document, and its path within the folder is the id. Hidden files 
 With names of columns, the text is the column text, content or body, or the only one beside the id, unless --field names
 it; the id is the column id, unless --id-field names it."""
 FORMATS = f"{FORMATS_AND_FIELDS} Without an id the number of the record is the id.\n"
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How documents are read; `lsh.files.Documents` explains each value."""
-
-    format: files.Format | None
-    field: str | None
-    id_field: str | None
-    source_field: str | None
-    keep_field: str | None
-    header: bool | None
-    delimiter: str | None
-    encoding: str | None
-    on_bad_line: Literal["error", "skip"]
-    missing: Literal["error", "empty"]
-    pattern: str | None
 
 
 @dataclass(frozen=True)
@@ -262,21 +248,20 @@ def add_running(parser: argparse.ArgumentParser) -> None:
 # ---- typed values ----
 
 
-def reading(namespace: argparse.Namespace) -> Reading:
+def reading(namespace: argparse.Namespace) -> ReadOptions:
     """Return how documents are read."""
-    values = {value.name: getattr(namespace, value.name) for value in fields(Reading)}
+    values = {name: getattr(namespace, name) for name in READING}
     if namespace.format is not None:
         values["format"] = files.Format.from_string(namespace.format)
         if values["format"] is None:
             known = f"{files.KNOWN}, or files (each file of a folder is a document)"
             raise ValueError(f"--format must be one of {known}, got {namespace.format!r}")
-    return Reading(**values)
+    return ReadOptions(**values)
 
 
 def reading_given(namespace: argparse.Namespace) -> list[str]:
     """Return the names of the options of `reading` that differ from their defaults."""
-    names = [value.name for value in fields(Reading)]
-    given = [name for name in names if getattr(namespace, name) != namespace.parser.get_default(name)]
+    given = [name for name in READING if getattr(namespace, name) != namespace.parser.get_default(name)]
     typed = {"header": "--header" if namespace.header else "--no-header"}
     return [typed.get(name, f"--{name.replace('_', '-')}") for name in given]
 

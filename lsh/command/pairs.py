@@ -15,7 +15,8 @@ import lsh
 from lsh import files
 from lsh.base.wording import counted
 from lsh.command import console, inputs, options
-from lsh.command.options import Matching, Reading, Running
+from lsh.command.options import Matching, Running
+from lsh.files import ReadOptions
 
 MIN_PAIRS, MAX_PAIRS = 1 << 10, 1 << 18  # whose ids are read from the files at once, first a few
 
@@ -91,7 +92,7 @@ def _write_pairs(
     output: str,
     as_json: bool,
     matching: Matching,
-    reading: Reading,
+    reading: ReadOptions,
     running: Running,
 ) -> tuple[int, list[inputs.TextStream]]:
     """Write the pairs; return their number and the documents of each collection."""

@@ -16,7 +16,7 @@ import lsh
 from lsh import files
 from lsh.base import checks
 from lsh.command import console, inputs, options
-from lsh.command.options import Reading
+from lsh.files import ReadOptions
 from lsh.report import text_plot
 from lsh.sketch.background import SAMPLE_TEXTS
 
@@ -111,7 +111,7 @@ def _check_plot(path: str | None) -> None:
         raise ImportError('--plot needs matplotlib: run pip install "lsh-dedup[plot]"')
 
 
-def _sample(sources: files.Sources, reading: Reading) -> tuple[int, list[bytes | None]]:
+def _sample(sources: files.Sources, reading: ReadOptions) -> tuple[int, list[bytes | None]]:
     """Return the number of texts of a corpus, and the texts or, of many, the same sample each time."""
     with inputs.open_documents(reading, sources) as documents:
         texts = inputs.TextStream([documents], with_ids=False, notes="")

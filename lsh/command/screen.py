@@ -11,8 +11,8 @@ import lsh
 from lsh import files
 from lsh.base import checks
 from lsh.base.wording import counted
-from lsh.command import console, indexing, new_documents, options
-from lsh.command.new_documents import NewDocuments
+from lsh.command import console, indexing, options
+from lsh.command.indexing import NewDocuments
 
 EPILOG = f"""\
 examples:
@@ -26,7 +26,7 @@ the most similar first. The decision is reject if one of them is as similar as -
 --recommend, else accept. Each document is also compared with those of INPUT that were added before it. An interrupted
 run adds nothing.
 
-{new_documents.FORMATS}
+{indexing.FORMATS}
 {console.EXITS}"""
 
 
@@ -40,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         epilog=EPILOG,
     )
     indexing.add_index(parser)
-    new_documents.add_options(parser, inputs="*")
+    indexing.add_documents(parser, nargs="*")
     options.add_output(parser)
     change = parser.add_mutually_exclusive_group()
     change.add_argument("--check", action="store_true", help="decide only: add no document")
@@ -78,7 +78,7 @@ def run(namespace: argparse.Namespace) -> None:
         _store(namespace)
         return
     indexing.check_output(namespace)
-    documents = new_documents.from_options(namespace)
+    documents = indexing.new_documents(namespace)
     decisions: Counter[str] = Counter()
     with ExitStack() as opened:
         index = opened.enter_context(indexing.opened(namespace.index, "r" if namespace.check else "a"))

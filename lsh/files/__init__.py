@@ -19,7 +19,8 @@ from lsh.files.locations import (
 )
 from lsh.files.output_folder import FolderTarget
 from lsh.files.prefetch import prefetched
-from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record, Values, decoded
+from lsh.files.ranks import microseconds
+from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, ReadOptions, Record, Values, decoded
 from lsh.files.remote import Place
 from lsh.files.storage import Target, content
 from lsh.files.uploads import check_target
@@ -35,6 +36,7 @@ __all__ = [
     "Format",
     "InputError",
     "Place",
+    "ReadOptions",
     "Record",
     "Sources",
     "Target",
@@ -54,6 +56,7 @@ __all__ = [
     "is_url",
     "lies_in",
     "local",
+    "microseconds",
     "names_folder",
     "pipe_of",
     "prefetched",

@@ -8,11 +8,12 @@ their positions, and the kept records are copied by their places. The formats ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
-from lsh.base import checks
 from lsh.base.budget import Spill
 from lsh.base.errors import Parameter, Words
 from lsh.base.wording import counted
@@ -30,14 +31,11 @@ from lsh.files.records import (
     SKIP,
     TABLES,
     Block,
-    Format,
     InputError,
     ReadCounts,
     ReadOptions,
     Record,
     Values,
-    checked_delimiter,
-    checked_encoding,
     escaped,
     is_number,
 )
@@ -47,6 +45,7 @@ from lsh.files.storage import Input, Target
 from lsh.files.tables import Tables
 
 FIELD_OPTIONS = ("field", "id_field", "source_field", "keep_field")
+DEFAULTS = vars(ReadOptions())
 OWN_FIELDS = ("source_field", "keep_field")  # that no other files are read with
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
@@ -63,37 +62,8 @@ class Documents:
         and pattern. A pattern such as ``"part-*.jsonl"`` stands for the files that match it, and a folder of data files
         for these files, each in the order of their paths. In a folder of texts (``.txt``, ``.md``, ``.html``, source
         code, no ending, ...) each file is a document.
-    format : Format, optional
-        The format of every file; ``Format("files", "")`` makes a document of each file of a folder. Default: by the
-        ending of each path.
-    field : str, optional
-        The column, or field of a JSON record, that holds the text. Dots lead into nested fields; the texts of several
-        fields, with commas between their names, are joined by a space. A column may be given by its number, from 1.
-        Default: the only column beside the id, or ``text``, ``content``, ``body``.
-    id_field : str, optional
-        The column that holds the id. Default: ``id``, if there is one. Without an id, and with ``"none"``, the number
-        of the record is the id.
-    source_field : str, optional
-        The column that holds the source of a document. Default: the file is the source.
-    keep_field : str, optional
-        The column by which documents are ranked: numbers or dates. A value that is neither is a malformed line.
-    header : bool, optional
-        Whether the first record names the columns. Default: in ``csv``, not in ``tsv``, where a first line that looks
-        like a header is an error. Without a header a single column is the text; of several columns the first is the
-        id and the second the text.
-    delimiter : str, optional
-        The character between the columns of ``csv`` and ``tsv``. Default: a comma, and a tab.
-    encoding : str, optional
-        The encoding of text files. Default: UTF-8; bytes that are not UTF-8 are read as they are, except in JSON.
-    on_bad_line : {"error", "skip"}, optional
-        What to do with a malformed line, or a file of a folder that cannot be decoded: raise an error, or skip it and
-        count it in `skipped`.
-    missing : {"error", "empty"}, optional
-        What to do with a record whose text is missing or null: raise an error, or read its text as ``None`` and count
-        it in `missing`.
-    pattern : str, optional
-        Which files of a folder are read, such as ``"*.txt"``. Hidden files are read if it begins with a dot, else
-        they are counted in `hidden`.
+    options : ReadOptions, optional
+        How the files are read; or its values by their names.
     rejects : Target, optional
         Receives the skipped lines, or the paths of skipped files.
     others : sequence of str, optional
@@ -102,10 +72,6 @@ class Documents:
         documents only.
     spill : Spill, optional
         Allocates the memory for the places of the records, and has the folder for copies. Default: without a bound.
-    null_ids : bool, optional
-        Whether a record whose id is null has its number as id (default), or an empty one.
-    added : sequence of str, optional
-        The names of the fields that `write_kept` adds; a header or a table that has one of them is an error.
 
     Attributes
     ----------
@@ -143,44 +109,20 @@ class Documents:
     def __init__(
         self,
         path: str | Sequence[str] | Sources,
-        format: Format | None = None,
-        field: str | None = None,
+        options: ReadOptions | None = None,
         *,
-        id_field: str | None = None,
-        source_field: str | None = None,
-        keep_field: str | None = None,
-        header: bool | None = None,
-        delimiter: str | None = None,
-        encoding: str | None = None,
-        on_bad_line: str = "error",
-        missing: str = "error",
-        pattern: str | None = None,
         rejects: Target | None = None,
         others: Sequence[str] = (),
         spill: Spill | None = None,
-        null_ids: bool = True,
-        added: Sequence[str] = (),
+        **values: Any,
     ) -> None:
+        options = ReadOptions(**values) if options is None else replace(options, **values)
         if not isinstance(path, Sources):
-            path = find_sources(expanded([path] if isinstance(path, str) else path), format, pattern)
+            path = find_sources(expanded([path] if isinstance(path, str) else path), options.format, options.pattern)
         sources, hidden, self.named, pattern, special = path[:5]
         self.path, self.format, _ = sources[0]
         shown = "standard input" if self.path == STANDARD else urls.shown(self.path)
         self.name = shown if len(sources) == 1 else f"{shown} and {len(sources) - 1} more"
-        options = ReadOptions(
-            field=field,
-            id_field=id_field,
-            source_field=source_field,
-            keep_field=keep_field,
-            header=header,
-            delimiter=None if delimiter is None else checked_delimiter(delimiter),
-            encoding=checked_encoding("utf-8" if encoding is None else encoding),
-            encoding_given=encoding is not None,
-            skip_bad=checks.choice("on_bad_line", on_bad_line, ("error", "skip")) == "skip",
-            allow_missing=checks.choice("missing", missing, ("error", "empty")) == "empty",
-            null_ids=null_ids,
-            added=tuple(added),
-        )
         options = self._usable(options, others)
         self._counts = ReadCounts(None if rejects is None else rejects.write)
         self._counts.hidden = hidden
@@ -208,7 +150,7 @@ class Documents:
         for name, problem in useless.items():
             if name in OWN_FIELDS or all(name in _useless(other, options) for other in others):
                 raise InputError(self.name, problem)
-        options = options._replace(**{name: ReadOptions._field_defaults[name] for name in useless})
+        options = replace(options, **{name: DEFAULTS[name] for name in useless})
         has_columns = self.format.name in ("csv", "tsv")
         has_header = self.format.name == "csv" if options.header is None else options.header
         named = (options.field, options.named_id(), options.source_field, options.keep_field)
@@ -310,13 +252,13 @@ def _useless(format: str, options: ReadOptions) -> dict[str, Words]:
     uses: tuple[tuple[bool, str, dict[str, Parameter]], ...] = (
         (format not in ("txt", FOLDER), ".jsonl, .csv, .tsv, .parquet and .arrow", fields),
         (format in ("csv", "tsv"), ".csv and .tsv", columns),
-        (format not in TABLES.values(), "files of text", {"skip_bad": SKIP, "encoding_given": Parameter("encoding")}),
+        (format not in TABLES.values(), "files of text", {"on_bad_line": SKIP, "encoding": Parameter("encoding")}),
     )
     return {
         name: option + f" is for {kinds}, and this is {described}; leave it out"
         for has_use, kinds, names in uses
         for name, option in names.items()
-        if not has_use and getattr(options, name) != ReadOptions._field_defaults[name]
+        if not has_use and getattr(options, name) != DEFAULTS[name]
     }
 
 

@@ -124,9 +124,9 @@ class Folder:
                 content = compression.unpacked(io.BytesIO(content), packed).read()
             except compression.DamagedError as error:
                 raise InputError(path, f"{compression.corrupt(packed, error)}; create it anew") from error
-        encoding = self._options.encoding
+        encoding = self._options.codec
         if encoding == "utf-8":
-            if not self._options.encoding_given:
+            if self._options.encoding is None:
                 check_mark(content, path)
             note_bytes(counts, content, path)
             return content.removeprefix(codecs.BOM_UTF8)

@@ -273,7 +273,7 @@ class _Pass:
         self._inputs, self._reader, self._counts, self._places = inputs, reader, counts, places
         self._options = reader.options
         self._number = 0  # the number of the record that was read last
-        self._encoding = reader.options.encoding  # with its byte order once a file is open
+        self._encoding = reader.options.codec  # with its byte order once a file is open
         self._heads: list[_Head] = []  # of each file
         # Of the files whose last record is a document without an end of line: the end of the line before.
         self._incomplete: dict[int, bytes] = {}
@@ -446,12 +446,12 @@ class _Pass:
 
     def _lines_of(self, file: Input, opened: IO[bytes], is_first: bool) -> tuple[bytes, Stream]:
         """Return the byte order mark, or no bytes, and the lines; the encoding is known then."""
-        encoding = self._options.encoding
+        encoding = self._options.codec
         number = descriptor(opened)
         read = iter(()) if number is not None else chunks(opened)
         start = next(read, b"") if number is None else read_at(number, 0, MAX_START)
         file.check_plain(start, self._reader.format)
-        if not self._options.encoding_given:
+        if self._options.encoding is None:
             check_mark(start, file.name)
         if encoding in BY_MARK:
             encoding = mark_of(start, encoding) or f"{encoding}-le"

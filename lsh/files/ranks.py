@@ -62,7 +62,7 @@ class Ranking:
         text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else value or "").strip()
         got = repr(text[:MAX_SHOWN]) if text else "no value"
         kind = "number" if _NUMBER.fullmatch(text) else "date"
-        found = _number(text) if kind == "number" else _microseconds(text)
+        found = _number(text) if kind == "number" else microseconds(text)
         if found is None:
             example = "a number or a date such as 2024-02-29 or 2024-02-29T12:30:00Z"
             raise self._error(example, got)
@@ -106,8 +106,16 @@ def _number(text: str) -> Rank | None:
     return found if math.isfinite(found) else None
 
 
-def _microseconds(text: str) -> int | None:
-    """Return the microseconds from 1970 to a date, ``None`` if it is none."""
+def microseconds(text: str) -> int | None:
+    """Return the microseconds from 1970 to a date as ISO 8601 writes it, ``None`` if it is none.
+
+    Without a zone it is UTC; what is beyond microseconds is left out.
+
+    Examples
+    --------
+    >>> microseconds("1970-01-02"), microseconds("1970-01-01T01:00:00.5+01:00"), microseconds("soon")
+    (86400000000, 500000, None)
+    """
     match = _ONE_DATE.fullmatch(text)
     if match is None:
         return None

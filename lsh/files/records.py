@@ -11,14 +11,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lsh.base import checks
 from lsh.base.errors import Message, Parameter, Words, bad_value, message
 from lsh.files import compression
 from lsh.files.ranks import Rank, Ranks, as_ranks
 from lsh.text.batch import Batch
+from lsh.typing import Missing
 
 FORMATS = ("jsonl", "csv", "tsv", "txt")  # of lines of text, each plain or compressed
 LINES = {**{name: name for name in FORMATS}, "ndjson": "jsonl"}  # by ending
@@ -159,21 +162,84 @@ def block_of(records: Sequence[Record]) -> Block:
     return Block(Batch(texts, missing=True), lambda: Batch(ids), lambda: sources, ranks)
 
 
-class ReadOptions(NamedTuple):
-    """How documents are read; `Documents` says what each option means."""
+@dataclass(frozen=True)
+class ReadOptions:
+    """How documents are read, checked.
 
+    Parameters
+    ----------
+    format : Format, optional
+        The format of every file; ``Format("files", "")`` makes a document of each file of a folder. Default: by the
+        ending of each path.
+    field : str, optional
+        The column, or field of a JSON record, that holds the text. Dots lead into nested fields; the texts of several
+        fields, with commas between their names, are joined by a space. A column may be given by its number, from 1.
+        Default: the only column beside the id, or ``text``, ``content``, ``body``.
+    id_field : str, optional
+        The column that holds the id. Default: ``id``, if there is one. Without an id, and with ``"none"``, the number
+        of the record is the id.
+    source_field : str, optional
+        The column that holds the source of a document. Default: the file is the source.
+    keep_field : str, optional
+        The column by which documents are ranked: numbers or dates. A value that is neither is a malformed line.
+    header : bool, optional
+        Whether the first record names the columns. Default: in ``csv``, not in ``tsv``, where a first line that looks
+        like a header is an error. Without a header a single column is the text; of several columns the first is the
+        id and the second the text.
+    delimiter : str, optional
+        The character between the columns of ``csv`` and ``tsv``. Default: a comma, and a tab.
+    encoding : str, optional
+        The encoding of text files. Default: UTF-8; bytes that are not UTF-8 are read as they are, except in JSON.
+    on_bad_line : {"error", "skip"}, optional
+        What to do with a malformed line, or a file of a folder that cannot be decoded: raise an error, or skip it and
+        count it.
+    missing : {"error", "empty"}, optional
+        What to do with a record whose text is missing or null: raise an error, or read its text as ``None`` and count
+        it.
+    pattern : str, optional
+        Which files of a folder are read, such as ``"*.txt"``. Hidden files are read if it begins with a dot, else
+        they are counted.
+    null_ids : bool, optional
+        Whether a record whose id is null has its number as id (default), or an empty one.
+    added : tuple of str, optional
+        The names of the fields that `write_kept` adds; a header or a table that has one of them is an error.
+    """
+
+    format: Format | None = None
     field: str | None = None
     id_field: str | None = None
     source_field: str | None = None
     keep_field: str | None = None
     header: bool | None = None
     delimiter: str | None = None
-    encoding: str = "utf-8"
-    encoding_given: bool = False
-    skip_bad: bool = False
-    allow_missing: bool = False
+    encoding: str | None = None
+    on_bad_line: str = "error"
+    missing: Missing = "error"
+    pattern: str | None = None
     null_ids: bool = True
     added: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None:
+            object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
+        _ = self.codec  # checked
+        checks.choice("on_bad_line", self.on_bad_line, ("error", "skip"))
+        checks.choice("missing", self.missing, ("error", "empty"))
+
+    @cached_property
+    def codec(self) -> str:
+        """Python's name of the encoding."""
+        return checked_encoding("utf-8" if self.encoding is None else self.encoding)
+
+    @property
+    def skip_bad(self) -> bool:
+        """Whether malformed lines are skipped."""
+        return self.on_bad_line == "skip"
+
+    @property
+    def allow_missing(self) -> bool:
+        """Whether a record may have no text."""
+        return self.missing == "empty"
 
     def text_fields(self) -> tuple[str, ...] | None:
         """Return the names of the fields of the text; ``None`` if none is named."""

@@ -21,7 +21,8 @@ import reference
 from running import DEFAULT_SIGNALS, done, environment, lsh, refused
 
 import lsh as package
-from lsh.command import console, index_add
+from lsh.command import console
+from lsh.command import index as verbs
 from lsh.store import manifest
 from lsh.store.index import Index
 
@@ -538,7 +539,7 @@ def test_info_is_printed(tmp_path):
 @pytest.fixture
 def small_steps(monkeypatch):
     """Commit after each block; blocks have few documents."""
-    monkeypatch.setattr(index_add, "COMMIT_DOCUMENTS", 1)
+    monkeypatch.setattr(verbs, "COMMIT_DOCUMENTS", 1)
 
 
 def stop_after(monkeypatch: pytest.MonkeyPatch, commits: int) -> None:
@@ -677,7 +678,7 @@ def test_a_killed_run_continues(tmp_path):
     """Killed at ten moments, each run adds what is left; then the index has every document once."""
     write_lines(tmp_path / "x.jsonl", range(60_000))
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    command = "from lsh.command import index_add; index_add.COMMIT_DOCUMENTS = 1; from lsh.command.main import main; "
+    command = "from lsh.command import index; index.COMMIT_DOCUMENTS = 1; from lsh.command.main import main; "
     command += "import sys; sys.exit(main(['index', 'add', 'x.index', 'x.jsonl', '--json']))"
     stored = added = 0
     for moment in range(10):
@@ -723,7 +724,7 @@ def test_progress_is_in_bytes(tmp_path, monkeypatch):
 
 
 def test_slow_runs_commit_after_some_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(index_add, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(verbs, "COMMIT_SECONDS", 0.0)
     write_lines(tmp_path / "x.jsonl", range(9_000))
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
     stop_after(monkeypatch, 1)

@@ -18,7 +18,8 @@ from lsh import files, presets
 from lsh.base.budget import Spill
 from lsh.command import inputs, options
 from lsh.command.console import Parser
-from lsh.command.options import Matching, Reading, Running
+from lsh.command.options import Matching, Running
+from lsh.files import ReadOptions
 from lsh.sketch import planning
 
 
@@ -37,7 +38,9 @@ def test_defaults():
     hasher = lsh.MinHasher(128, scheme="fss", shingles=lsh.Shingles(8))
     matching = options.matching(namespace)
     assert matching == Matching(0.8, hasher, lsh.plan(0.8, 0.99, 128), "exact", "representative")
-    assert options.reading(namespace) == Reading(None, None, None, None, None, None, None, None, "error", "error", None)
+    assert options.reading(namespace) == ReadOptions(
+        None, None, None, None, None, None, None, None, "error", "error", None
+    )
     assert options.running(namespace) == Running(None, None, None, False, False)
 
 
@@ -51,7 +54,7 @@ def test_values_that_are_given():
     bands = lsh.Bands(8, 4)
     assert options.matching(namespace) == Matching(0.5, hasher, bands, None, "representative")
     csv = files.Format("csv", "gz")
-    expected = Reading(csv, "a.b", "key", None, None, False, ";", "latin-1", "skip", "empty", "*.md")
+    expected = ReadOptions(csv, "a.b", "key", None, None, False, ";", "latin-1", "skip", "empty", "*.md")
     assert options.reading(namespace) == expected
     assert options.running(namespace) == Running(3, 2_000_000, None, False, True)
 

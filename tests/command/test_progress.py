@@ -14,9 +14,9 @@ from running import done
 from lsh import files
 from lsh.base.progress import Line, Remaining
 from lsh.command import console, inputs
-from lsh.command.options import Reading
+from lsh.files import ReadOptions
 
-READING = Reading(None, None, None, None, None, None, None, None, "error", "error", None)
+READING = ReadOptions()
 LINES = b"".join(b"line %d of many, and as long as a line of a file should be, %d\n" % (i, i**5) for i in range(40_000))
 
 

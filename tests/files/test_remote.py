@@ -459,7 +459,7 @@ def test_texts_whose_size_is_not_told(tmp_path, memory, monkeypatch):
     info = type(memory).info
     monkeypatch.setattr(type(memory), "info", lambda self, path, **named: {**info(self, path, **named), "size": None})
     assert list(remote.contents(["memory://in/a.txt", "memory://in/b.txt"])) == [STORY.encode(), OTHER.encode()]
-    with files.Documents("memory://in/a.txt", files.Format("txt", "")) as documents:
+    with files.Documents("memory://in/a.txt", format=files.Format("txt", "")) as documents:
         assert [record.text for record in documents.records()] == [STORY.encode()]
         assert documents.size == len(STORY)
 

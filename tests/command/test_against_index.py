@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from running import done, lsh, refused
+from running import done, lsh
 
 import lsh as package
 from lsh.store.index import Index
@@ -83,34 +83,6 @@ def test_ids_of_each_kind_and_no_texts(folder):
     ]
     done(folder, "dedup", "old.tsv", "new.tsv", "-o", "out.tsv", *options)
     assert {row[5] for row in rows(folder / "removed.tsv") if row[3] == b"old"} == {os.fsencode(folder / "b.index")}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--against", "old.tsv"], "--against-index cannot be combined with --against; add"),
-        (["--ngram", "5"], "--ngram cannot be combined with --against-index, which has its own; leave --ngram out"),
-        (["--lowercase"], "--lowercase cannot be combined with --against-index"),
-        (["--preset", "fineweb"], "--preset cannot be combined with --against-index"),
-        (["--num-seeds", "64"], "--num-seeds cannot be combined with --against-index"),
-        (["--threshold", "0.2"], "--threshold 0.2 has a recall of 0.0"),
-        (["--removed", "a.index/removed.tsv"], "--removed must not lie in the index a.index; write to another place"),
-    ],
-)
-def test_errors(folder, options, message):
-    assert message in refused(folder, "dedup", "new.tsv", "-o", "x.tsv", "--against-index", "a.index", *options)
-
-
-def test_errors_of_the_index(folder):
-    command = ["dedup", "new.tsv", "-o", "x.tsv", "--against-index"]
-    assert "no index at none; create one with: lsh index create none" in refused(folder, *command, "none")
-    assert "new.tsv is a file, not the folder of an index" in refused(folder, *command, "new.tsv")
-    inside = refused(folder, "dedup", "a.index", "-o", "x.tsv", "--against-index", "a.index", "--format", "txt")
-    assert "INPUT must not lie in" in inside
-    done(folder, "index", "create", "b.index", "--texts", "none", "-q")
-    assert "b.index stores no texts to compare; give --verify sketch" in refused(folder, *command, "b.index")
-    report = refused(folder, *command, "b.index", "--verify", "sketch", "--report", "r.html")
-    assert "--report shows texts, and b.index stores none; leave --report out" in report
 
 
 def test_a_day_that_was_added_before_is_noted(folder):

@@ -120,43 +120,6 @@ def test_pairs_for_machines(tmp_path):
     assert [json.loads(line) for line in lines] == [{"a": "x\udcff", "b": "tab \\t", "similarity": 1.0}]
 
 
-@pytest.mark.parametrize("verify", ["sketch", "none"])
-def test_pairs_by_estimate(tmp_path, verify):
-    documents = sample()
-    hasher = package.MinHasher(128, scheme="fss", shingles=package.Shingles(8))
-    found = rows(done(tmp_path, "pairs", SAMPLE, "--verify", verify, "--threshold", "0.6"))
-    place = {doc_id: i for i, (doc_id, _) in enumerate(documents)}
-    similarities = hasher.similarities(hasher.fingerprints([text for _, text in documents]))
-    for first, second, similarity in found:
-        assert float(similarity) == similarities[place[first], place[second]]
-    least = min(float(similarity) for _, _, similarity in found)
-    assert (least >= 0.6) == (verify == "sketch")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (["absent.txt"], "absent.txt"),
-        (["in.txt", "absent.txt"], "absent.txt"),
-        (["in.txt", "-o", "in.txt"], "INPUT"),
-        (["in.txt", "other.txt", "-o", "other.txt"], "OUTPUT must not be INPUT (other.txt)"),
-        (["in.txt", "other.txt", "in.txt"], "two INPUTs can be compared, got 3; use --within"),
-        (["-", "-", "--format", "txt"], "standard input"),
-        (["in.txt", "-o", "absent/out.tsv"], "OUTPUT"),
-        (["in.txt", "--threshold", "0"], "--threshold"),
-        (["in.txt", "--ngram", "0"], "--ngram"),
-        (["in.txt", "--num-threads", "0"], "--num-threads"),
-        (["in.txt", "--max-memory", "much"], "--max-memory"),
-        (["in.txt", "--bands", "20x7"], "seeds"),
-        (["in.txt", "--field", "body"], "field"),
-    ],
-)
-def test_bad_pairs(tmp_path, arguments, word):
-    (tmp_path / "in.txt").write_bytes(A + b"\n" + A + b"\n")
-    (tmp_path / "other.txt").write_bytes(A + b"\n")
-    assert word in refused(tmp_path, "pairs", *arguments)
-
-
 # compare.
 
 
@@ -215,29 +178,6 @@ def test_compare_unpacks(tmp_path):
     assert "b.txt: it is compressed by gzip; unpack it or name it *.gz" in refused(
         tmp_path, "compare", "a.txt", "b.txt"
     )
-
-
-@pytest.mark.parametrize("texts", [["", ""], ["", "a text"]])
-def test_a_text_without_shingles_is_like_nothing(tmp_path, texts):
-    found = json.loads(done(tmp_path, "compare", "--texts", *texts, "--json"))
-    assert (found["similarity"], found["estimate"], found["interval"]) == (0.0, 0.0, [0.0, 0.0])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (["a", "absent"], "absent"),
-        (["a", "."], "folder"),
-        (["-", "-"], "standard input"),
-        (["a", "a", "--confidence", "1"], "--confidence"),
-        (["a", "a", "--confidence", "0"], "--confidence"),
-        (["a", "a", "--num-seeds", "0"], "--num-seeds"),
-        (["a", "a", "--num-seeds", "5000"], "4096"),
-    ],
-)
-def test_bad_comparisons(tmp_path, arguments, word):
-    (tmp_path / "a").write_bytes(A)
-    assert word in refused(tmp_path, "compare", *arguments)
 
 
 def normalised(folder: Path) -> None:
@@ -309,15 +249,6 @@ def test_plan_for_machines(tmp_path):
     assert found["key_bytes"] == 8 * bands.num_bands
 
 
-def test_plan_for_a_corpus(tmp_path):
-    texts = [text for _, text in sample()]
-    expected = package.plan(0.6, background=texts, documents=200)
-    assert done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE).decode().startswith(f"{expected}\n\n")
-    expected = package.plan(0.6, background=texts, documents=10**6)
-    printed = done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE, "--documents", "1e6").decode()
-    assert printed.startswith(f"{expected}\n\n")
-
-
 def test_plan_prints_what_a_run_costs(tmp_path):
     """Also for more documents than one run can have: a plan is for Spark, too."""
     cost = package.plan().cost(5_000_000_000, text_bytes=1200)
@@ -356,33 +287,6 @@ def test_plan_for_a_large_corpus(tmp_path):
     assert found["documents"] == 9000
     planned = package.plan(0.99, background=[line[:-1] for line in lines])  # samples other texts
     assert found["false_candidates"] == pytest.approx(planned.false_candidates, rel=0.2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (["--threshold", "0.02"], "possible"),
-        (["--threshold", "2"], "--threshold"),
-        (["--recall", "1"], "--recall"),
-        (["--num-seeds", "0"], "--num-seeds"),
-        (["--documents", "0"], "--documents"),
-        (["--documents", "1000000"], "--documents requires --bytes, or --corpus"),
-        (["--bytes", "100"], "--bytes requires --documents, or --corpus"),
-        (["--bytes", "-1", "--documents", "5"], "--bytes must be 0 or more"),
-        (["--bytes", "1.5", "--documents", "5"], "expected a whole number"),
-        (["--ngram", "5"], "--ngram requires --corpus"),
-        (["--unit", "word"], "--unit requires --corpus"),
-        (["--lowercase"], "--lowercase requires --corpus"),
-        (["--normalize", "NFC"], "--normalize requires --corpus"),
-        (["--corpus", "one.txt", "--ngram", "0"], "--ngram must be 1 or more"),
-        (["--corpus", "absent.txt"], "absent.txt"),
-        (["--corpus", "one.txt"], "two or more texts"),
-        (["--corpus", "-"], "--format"),
-    ],
-)
-def test_bad_plans(tmp_path, arguments, word):
-    (tmp_path / "one.txt").write_bytes(A + b"\n")
-    assert word in refused(tmp_path, "plan", *arguments)
 
 
 # stats.
@@ -485,13 +389,6 @@ def test_stats_are_quiet(tmp_path, monkeypatch):
     assert re.search(rb"seconds, .* MB/s", lsh(tmp_path, "stats", SAMPLE, "-v").stderr)
 
 
-def test_bad_stats(tmp_path):
-    (tmp_path / "in.jsonl").write_bytes(b'{"text": null}\n')
-    assert "line 1" in refused(tmp_path, "stats", "in.jsonl", "--missing", "error")
-    assert "--ngram" in refused(tmp_path, "stats", "in.jsonl", "--ngram", "0")
-    assert "absent" in refused(tmp_path, "stats", "absent.txt")
-
-
 # version.
 
 
@@ -521,21 +418,6 @@ def found_pairs(folder: Path, corpus: Path) -> dict[tuple[bytes, bytes], float]:
     pairs = {(first, second): float(similarity) for first, second, similarity in found}
     assert len(pairs) == len(found)
     return pairs
-
-
-@pytest.mark.slow
-def test_reuters(tmp_path, data_folder):
-    """Each similarity found is exact, and 99 % of the pairs are found, as promised for the threshold."""
-    corpus = data_folder / "reuters21578.tsv.gz"
-    texts = {row[0]: row[1] for row in read_table(corpus)}
-    found = found_pairs(tmp_path, corpus)
-    expected = {(a, b): float(j) for a, b, j in read_table(data_folder / "reuters_pairs.tsv.gz") if float(j) >= 0.8}
-    assert len(expected) == 784
-    assert found.keys() <= expected.keys()
-    assert len(found) >= 0.99 * len(expected)
-    for (first, second), similarity in found.items():
-        assert similarity == reference.jaccard(texts[first], texts[second], 5, "byte")
-    assert list(found) == sorted(found, key=lambda pair: (int(pair[0]), int(pair[1])))
 
 
 def test_articles(tmp_path, data_folder):

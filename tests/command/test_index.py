@@ -5,7 +5,6 @@ Expected matches come from reference.py and from the library, expected times are
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import shutil
@@ -96,41 +95,6 @@ def test_create_says_what_it_made(tmp_path):
     assert "need --verify sketch" in result.stderr.decode()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--sketch", "none", "--texts", "none"], "--sketch none requires stored texts; leave --texts none out"),
-        (["--period", "1"], "--period must be a number and a unit (s, m, h, d or w), such as 30d, got '1'"),
-        (["--period", "0s"], "--period must be 1s to 365,000d, got '0s'"),
-        (["--period", "400000d"], "--period must be 1s to 365,000d, got '400000d'"),
-        (["--reject", "0.9"], "--reject requires --screen"),
-        (["--recommend", "0.9"], "--recommend requires --screen"),
-        (["--screen", "--threshold", "0.9"], "--threshold cannot be combined with --screen; use --reject and --rec"),
-        (["--screen", "--reject", "2"], "--reject must be more than 0 and at most 1, got 2.0"),
-        (["--screen", "--reject", "0.3"], "--recommend 0.5 must be at most --reject 0.3; give both"),
-        (["--threshold", "0"], "--threshold must be more than 0 and at most 1, got 0.0"),
-        (["--bands", "20x6", "--recall", "0.9"], "--recall cannot be combined with --bands"),
-        (["--screen", "--bands", "80x3", "--recall", "0.9"], "--recall cannot be combined with --bands"),
-        (["--bands", "20x7"], "bands take 140 components, a fingerprint has 128"),
-        (["--bands", "20"], "--bands must look like 20x6 or 2x7+14x8 (bands x width), got '20'"),
-        (["--texts", "kept"], "argument --texts: invalid choice 'kept'; choose from"),
-        (["--thresh", "0.9"], "unrecognized option --thresh; did you mean --threshold?"),
-    ],
-)
-def test_bad_options_create_nothing(tmp_path, options, message):
-    assert message in refused(tmp_path, "index", "create", "x.index", *options)
-
-
-def test_create_replaces_nothing(folder):
-    message = refused(folder, "index", "create", "a.index")
-    assert "a.index; name another folder, or add to it with lsh index add" in message
-    (folder / "full").mkdir()
-    (folder / "full" / "file").write_bytes(b"")
-    assert "full is not empty; create the index in a new folder" in refused(folder, "index", "create", "full")
-    assert "file is a file; name a new folder" in refused(folder, "index", "create", "full/file")
-    assert "must be a folder on this machine" in refused(folder, "index", "create", "s3://bucket/a")
-
-
 # Adding and asking.
 
 
@@ -205,23 +169,6 @@ def test_an_index_without_texts_estimates(tmp_path):
     assert match["interval"][0] <= exact <= match["interval"][1]
     assert match["interval"][0] < match["similarity"] < match["interval"][1]
     assert not match["verified"]
-
-
-def test_all_formats_are_read(tmp_path):
-    texts = [text(number) for number in range(3)]
-    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"id": "j", "text": "%s"}\n' % texts[0].encode()))
-    (tmp_path / "b.csv").write_text(f"id,body\nc,{texts[1]}\n", encoding="utf-8")
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "n.md").write_text(texts[2], encoding="utf-8")
-    done(tmp_path, "index", "create", "x.index", "--texts", "stored", "-q")
-    for name in ("a.jsonl.gz", "b.csv", "notes"):
-        done(tmp_path, "index", "add", "x.index", name, "-q")
-    done(tmp_path, "index", "add", "x.index", "-", "--format", "tsv", "-q", stdin=b"t\tfrom a pipe\n")
-    with Index.open(tmp_path / "x.index") as index:
-        assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == {
-            **dict(zip(["j", "c", "n.md"], texts)),
-            "t": "from a pipe",
-        }
 
 
 def test_parquet_is_read(tmp_path):
@@ -360,11 +307,6 @@ def test_bad_times_and_empty_ids_are_skipped_like_bad_lines(tmp_path):
     with Index.open(tmp_path / "x.index") as index:
         assert [index.time_of(doc_id) for doc_id in ("a", "e")] == [1704067200, 1704412800]
         assert index.text_of("e") == b"five texts"
-
-
-@pytest.mark.parametrize("command", [("index", "add"), ("index", "query"), ("screen",)])
-def test_the_number_of_threads_is_checked(folder, command):
-    assert "--num-threads" in refused(folder, *command, "a.index", "new.jsonl", "--num-threads", "0")
 
 
 def test_the_number_of_threads_is_passed_on(folder, monkeypatch):
@@ -587,33 +529,6 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
     assert json.loads(done(tmp_path, *command, "--json"))["documents"] == len(expected)  # a finished run starts anew
 
 
-def test_documents_that_were_removed_in_between_are_not_added_again(tmp_path, monkeypatch, small_steps):
-    write_lines(tmp_path / "x.jsonl", range(12_000))
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    with monkeypatch.context() as patch:
-        stop_after(patch, 1)
-        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
-    committed = list(Index.open(tmp_path / "x.index"))
-    done(tmp_path, "index", "remove", "x.index", *committed[:3])
-    result = lsh(tmp_path, "index", "add", "x.index", "x.jsonl")
-    assert b"the index has changed since then: what was removed or replaced is not added again\n" in result.stderr
-    assert set(Index.open(tmp_path / "x.index")) == {f"d{i}" for i in range(12_000)} - set(committed[:3])
-
-
-def test_a_replacement_in_between_is_noticed(tmp_path, monkeypatch, small_steps):
-    write_lines(tmp_path / "x.jsonl", range(9_000))
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    with monkeypatch.context() as patch:
-        stop_after(patch, 1)
-        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
-    committed = next(iter(Index.open(tmp_path / "x.index")))
-    done(tmp_path, "index", "add", "x.index", "-", "--format", "tsv", stdin=f"{committed}\ta newer version".encode())
-    result = lsh(tmp_path, "index", "add", "x.index", "x.jsonl")
-    assert b"the index has changed since then" in result.stderr
-    with Index.open(tmp_path / "x.index") as index:
-        assert index.text_of(committed) == b"a newer version"
-
-
 @pytest.mark.parametrize("is_written", [False, True])
 def test_the_place_is_part_of_the_commit(tmp_path, monkeypatch, small_steps, is_written):
     """The run ends before or after the step that makes a commit durable: there are documents and place, or neither."""
@@ -650,12 +565,14 @@ def test_an_interrupted_run_continues_after_other_commands(tmp_path, monkeypatch
     for name in ("x.jsonl", "y.jsonl"):
         result = lsh(tmp_path, "index", "add", "x.index", name)
         assert b"continuing after an interrupt" in result.stderr
+        assert b"the index has changed since then: what was removed or replaced is not added again" in result.stderr
         assert b"in place of others" not in result.stderr
     assert manifest.read_manifest(str(tmp_path / "x.index")).note == {}
     with Index.open(tmp_path / "x.index") as index:
         assert len(index) == 17_998
         assert "d0" not in index
         assert "d100001" not in index
+        assert index.text_of("d1") == b"a newer version"
 
 
 def test_few_interrupted_commands_are_remembered(tmp_path, monkeypatch, small_steps):
@@ -783,21 +700,6 @@ def test_options_may_stand_before_what_may_be_missing(tmp_path):
         assert sorted(index) == ["d0", "d2", "d3", "d4"]
 
 
-def test_the_note_of_a_screen_is_left_as_it_is(tmp_path, monkeypatch, small_steps):
-    done(tmp_path, "index", "create", "x.index", "--screen", "--reject", "0.7", "-q")
-    note = {"screen": {"reject": 0.7, "recommend": 0.5}}
-    assert manifest.read_manifest(str(tmp_path / "x.index")).note == note
-    write_lines(tmp_path / "a.jsonl", range(9_000))
-    with monkeypatch.context() as patch:
-        stop_after(patch, 1)
-        assert lsh(tmp_path, "index", "add", "x.index", "a.jsonl").returncode == 130
-    interrupted = manifest.read_manifest(str(tmp_path / "x.index")).note
-    assert sorted(name.partition(" ")[0] for name in interrupted) == ["add", "screen"]
-    assert interrupted["screen"] == note["screen"]
-    done(tmp_path, "index", "add", "x.index", "a.jsonl")
-    assert manifest.read_manifest(str(tmp_path / "x.index")).note == note
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_run(tmp_path, number):
@@ -826,58 +728,6 @@ def test_a_signal_ends_a_run(tmp_path, number):
 
 
 # Errors.
-
-
-@pytest.mark.parametrize(
-    "action", ["add", "query", "dedup", "pairs", "list", "remove", "expire", "info", "verify", "compact", "merge"]
-)
-def test_an_index_must_exist(tmp_path, action):
-    more = {"add": [SAMPLE], "query": [SAMPLE], "remove": ["a"], "expire": ["--before", "0"], "merge": ["b"]}
-    message = refused(tmp_path, "index", action, "x.index", *more.get(action, []))
-    assert message.endswith("no index at x.index; create one with: lsh index create x.index")
-    (tmp_path / "x.index").mkdir()
-    message = refused(tmp_path, "index", action, "x.index", *more.get(action, []))
-    assert message.endswith("x.index is not an index; name the folder of one")
-
-
-def test_another_writer_is_named(folder, monkeypatch):
-    with Index.open(folder / "a.index", "a"):
-        monkeypatch.setattr("lsh.store.lock.socket.gethostname", lambda: "another machine")
-        for more in (["add", "a.index", SAMPLE], ["remove", "a.index", "s001"], ["compact", "a.index"]):
-            message = refused(folder, "index", *more)
-            assert f"another writer has the index {folder / 'a.index'} open: process {os.getpid()} on " in message
-            assert message.endswith("); run this again when it has ended")
-        assert done(folder, "index", "query", "a.index", "--id", "s001")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["query", "a.index"], "give one of INPUT, --text and --id; see lsh index query --help"),
-        (["query", "a.index", SAMPLE, "--text", "x"], "give one of INPUT, --text and --id"),
-        (["query", "a.index", "--text", "x", "--header"], "--header is for INPUT, and there is none; leave it out"),
-        (["query", "a.index", "--id", "nope"], "no document of the index has the id 'nope'"),
-        (["query", "a.index", "--text", "x", "--top", "0"], "--top must be 1 or more, got 0"),
-        (["query", "a.index", "--text", "x", "--min-similarity", "1.5"], "--min-similarity must be 0 to 1, got 1.5"),
-        (["query", "a.index", "--text", "x", "--min-similarity", "0.1"], "--min-similarity 0.1 has a recall of "),
-        (["query", "a.index", SAMPLE, "-o", "x.csv"], "-o: the output is lines of JSON, got the name x.csv"),
-        (["query", "a.index", SAMPLE, "-o", "a.index/x"], "OUTPUT must not lie in INDEX"),
-        (["add", "a.index", "a.index"], "INPUT must not lie in INDEX or hold it"),
-        (["add", "a.index", "."], "INPUT must not lie in INDEX or hold it"),
-        (["add", "a.index", "nope.tsv"], "nope.tsv: No such file or directory"),
-        (["add", "a.index"], "the following arguments are required: INPUT; see lsh index add --help"),
-        (["add", "a.index", SAMPLE, "--text", "x"], "unrecognized option --text"),
-        (["add", "", SAMPLE], "the name of the index is empty; name its folder"),
-        (["add", "a.index", "b.index"], "b.index is an index, not a folder of documents; use lsh index merge, "),
-        (["query", "a.index", "b.index"], "b.index is an index, not a folder of documents; use lsh index merge, "),
-        (["info", SAMPLE], "sample.tsv is a file, not the folder of an index"),
-        (["expire", "a.index", "--older-than", "9999999w"], "--older-than must be 0s to 365,000d, got '9999999w'"),
-        ([], "the following arguments are required: COMMAND; see lsh index --help"),
-    ],
-)
-def test_misuse_is_refused(folder, arguments, message):
-    Index.create(folder / "b.index").close()
-    assert message in refused(folder, "index", *arguments)
 
 
 def test_a_bad_line_leaves_the_index_as_it_was(folder):

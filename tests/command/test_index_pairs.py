@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from running import done, lsh, refused
+from running import done, lsh
 
 from lsh.store.index import Index
 
@@ -104,31 +104,6 @@ def test_the_recall_is_printed_where_it_is_another_one(folder):
         assert result.stderr.decode().startswith(expected)
         assert result.stderr.count(b"\n") == 2
     assert lsh(folder, "index", "dedup", "a.index", "--verify", "sketch", "-q").stderr == b""
-
-
-@pytest.mark.parametrize("action", ["dedup", "pairs"])
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["b.index"], "b.index stores no texts to compare; give --verify sketch to compare estimates, or create an"),
-        (["a.index", "--threshold", "0.2"], "--threshold 0.2 has a recall of "),
-        (["a.index", "--threshold", "0"], "--threshold must be more than 0 and at most 1, got 0.0"),
-        (["a.index", "-o", "pairs.tsv"], "-o: the output is lines of JSON, got the name pairs.tsv"),
-        (["a.index", "-o", "a.index/x"], "OUTPUT must not lie in INDEX"),
-        (["a.index", "--max-memory", "1"], "--max-memory must be 100KB or more"),
-        (["a.index", "b.index"], "unexpected argument 'b.index'"),
-        (["s3://bucket/a.index"], "an index must be a folder on this machine"),
-    ],
-)
-def test_misuse_is_refused(folder, action, arguments, message):
-    assert message in refused(folder, "index", action, *arguments)
-
-
-@pytest.mark.parametrize("command", [["dedup", "-o", "x.tsv"], ["pairs"], ["stats"], ["screen", "a.index"]])
-def test_an_index_is_no_folder_of_documents(folder, command):
-    assert "b.index is an index, not a folder of documents; use lsh index merge, query" in refused(
-        folder, command[0], *command[1:], "b.index"
-    )
 
 
 def test_a_folder_with_a_manifest_of_another_kind_is_read(tmp_path):

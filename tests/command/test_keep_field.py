@@ -151,17 +151,6 @@ def test_rows_of_a_table(tmp_path):
             assert read(tmp_path / f"out-{name}").to_pydict() == table.take(expected).to_pydict()
 
 
-def test_options_that_do_not_belong_together(tmp_path):
-    name = written(tmp_path, "jsonl", [1] * 6)
-    run = ["dedup", name, "-o", "out"]
-    assert "--keep lowest requires --keep-field" in refused(tmp_path, *run, "--keep", "lowest")
-    assert "--keep last cannot be combined" in refused(tmp_path, *run, "--keep", "last", "--keep-field", "when")
-    assert "no field 'then'" in refused(tmp_path, *run, "--keep-field", "then")
-    assert "name the right one with --keep-field" in refused(tmp_path, *run, "--keep-field", "then")
-    (tmp_path / "a.txt").write_text("a text\n")
-    assert "--keep-field is for .jsonl" in refused(tmp_path, "dedup", "a.txt", "-o", "b.txt", "--keep-field", "when")
-
-
 WHOLE = st.integers(-(2**63) + 1, 2**63 - 1)
 TIMES = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.none() | st.just(timezone.utc))
 

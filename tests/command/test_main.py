@@ -1,4 +1,4 @@
-"""Behaviour that all commands share: usage, help, exit codes, standard streams, signals; mostly in real processes.
+"""Behaviour that all commands share: help, exit codes, standard streams, signals; mostly in real processes.
 
 The other tests call `main` in their own process. A few runs here check that a real process does the same.
 """
@@ -53,42 +53,6 @@ def test_no_command_is_the_help(news):
     assert result.returncode == 2
     assert result.stdout == b""
     assert result.stderr.startswith(b"usage: lsh")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["dedup"], "are required: INPUT; see lsh dedup --help"),
-        (["nonsense"], "invalid choice 'nonsense'; choose from dedup, pairs"),
-        (["dedpu", "news.txt"], "invalid choice 'dedpu'; did you mean dedup?"),
-        (
-            ["dedup", "news.txt", "-o", "x", "--unit", "wrod"],
-            "argument --unit: invalid choice 'wrod'; did you mean word?",
-        ),
-        (["dedup", "news.txt", "-o", "x", "--threshold", "0,8"], "expected a number, got '0,8'; write 0.8"),
-        (["dedup", "news.txt", "-o", "x", "--max-memory", "-4GB"], "--max-memory must be a number of bytes"),
-        (
-            ["dedup", "news.txt"],
-            "give -o OUTPUT, or --dry-run to write no documents, only tables such as --removed; see lsh dedup --help",
-        ),
-        (["dedup", "news.txt", "--nonsense", "1"], "unrecognized option --nonsense; see lsh dedup --help"),
-        (["dedup", "news.txt", "-o", "x", "--treshold=.9"], "option --treshold; did you mean --threshold?"),
-        (["dedup", "news.txt", "-o", "x", "--seeds=9"], "option --seeds; did you mean --num-seeds?"),
-        (["dedup", "news.txt", "-o", "x", "--workers=3"], "unrecognized option --workers; see lsh dedup --help"),
-        (["dedup", "news.txt", "-o", "x", "-z"], "unrecognized option -z; see lsh dedup --help"),
-        (["pairs", "news.txt", "--preset", "nemo"], "unrecognized option --preset; see lsh pairs --help"),
-        (
-            ["compare", "news.txt", "news.txt", "b.txt"],
-            "unexpected argument 'b.txt'; quote patterns such as 'shards/*.tsv'",
-        ),
-        (["dedup", "news.txt", "-o", "x", "--max-memory", "2", "GB"], "write a size without a space, such as 500GB"),
-        (["plan", "b.txt"], "unexpected argument 'b.txt'; name the files of a corpus after --corpus"),
-        (["--nonsense"], "unrecognized option --nonsense; see lsh --help"),
-        (["dedup", "news.txt", "-o", "x", "--keep", "best"], "argument --keep: invalid choice 'best'"),
-    ],
-)
-def test_bad_usage(news, arguments, words):
-    assert words in refused(news, *arguments)
 
 
 def test_version(tmp_path):
@@ -196,6 +160,7 @@ def test_main_puts_the_handlers_back(news, monkeypatch):
         signal.signal(signal.SIGTERM, before[signal.SIGTERM])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lsh", "lsh-dedup"])
 def test_installed_commands(tmp_path, name):
     path = shutil.which(name, path=str(Path(sys.executable).parent))
@@ -206,12 +171,14 @@ def test_installed_commands(tmp_path, name):
     assert result.stdout == done(tmp_path, "--version")
 
 
+@pytest.mark.slow
 def test_an_unknown_level_is_one_line_of_error(tmp_path):
     message = refused(tmp_path, "--help", run=process, env={"LSH_SIMD": "sse9"})
     assert message.startswith("lsh: error: LSH_SIMD must name a level that this CPU has (")
     assert "'sse9'" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lsh", "lsh-dedup"])
 def test_an_unknown_level_for_an_installed_command(tmp_path, name):
     script = tmp_path / name
@@ -220,6 +187,7 @@ def test_an_unknown_level_for_an_installed_command(tmp_path, name):
     assert message.startswith("lsh: error: LSH_SIMD must name a level")
 
 
+@pytest.mark.slow
 def test_locale_changes_nothing(tmp_path):
     line = "été\tUn vélo bleu à vendre, très peu utilisé, à retirer près de la gare.\n"
     (tmp_path / "in.tsv").write_text(line + line.replace("été", "夏"), encoding="utf-8", newline="\n")
@@ -229,7 +197,7 @@ def test_locale_changes_nothing(tmp_path):
     assert (tmp_path / "removed.tsv").read_bytes() == "夏\tété\t1.0\n".encode()
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["txt", "txt.gz"])
 def test_no_file_is_left_open(tmp_path, form):
     """With every warning an error, nothing but the summary is printed."""
@@ -282,6 +250,7 @@ def test_a_broken_pipe_ends_quietly(tmp_path, arguments):
     assert result.stderr == b""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("arguments", [["pairs", SAMPLE, "-q"], ["--help"]], ids=["pairs", "help"])
 def test_a_process_with_a_broken_pipe_ends_quietly(tmp_path, arguments):
     """Python itself writes nothing at exit either."""
@@ -300,6 +269,7 @@ def test_a_process_with_a_broken_pipe_ends_quietly(tmp_path, arguments):
     assert result.stderr == b""
 
 
+@pytest.mark.slow
 def test_a_pipe_that_breaks_while_it_is_written_ends_quietly(tmp_path):
     lines = b"".join(b"%d times %d is a number, and %d its square\n" % (i, i, i * i) for i in range(20_000))
     (tmp_path / "in.txt").write_bytes(lines)
@@ -319,6 +289,7 @@ def test_a_pipe_that_breaks_while_it_is_written_ends_quietly(tmp_path):
     assert stderr.count("\n") <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 def test_a_full_disk_is_one_line_of_error(news):
     assert refused(news, "version", run=process, shell=">/dev/full").startswith("lsh: error: standard output: ")
@@ -342,6 +313,7 @@ def test_a_closed_standard_stream_is_an_error(news, arguments, closed):
     assert set(contents(news)) == {"news.txt"}
 
 
+@pytest.mark.slow
 def test_a_closed_standard_error_is_none(news):
     assert process(news, "dedup", "news.txt", "-o", "out.txt", shell="2>&-").returncode == 0
     assert (news / "out.txt").read_bytes() == KEPT
@@ -393,6 +365,7 @@ def test_progress_on_a_terminal(news, bars, size):
     assert re.search(rb"\r\x1b\[K4 documents, 2 removed, [^\r\n]*\r\n$", written)
 
 
+@pytest.mark.slow
 def test_a_quiet_run_shows_no_progress(news):
     assert terminal_output(news, f"{MAIN}; raise SystemExit(main())", "dedup", "news.txt", "-o", "-", "-q") == b""
 
@@ -458,7 +431,7 @@ def test_an_interrupt_while_a_file_is_opened_leaves_nothing(news, number):
     assert contents(news) == {"news.txt": DOCUMENTS}
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_second_signal_ends_at_once(news, number):
     """The second signal comes during cleanup. The old file is kept; a part of the new one may be left."""
@@ -470,7 +443,7 @@ def test_a_second_signal_ends_at_once(news, number):
     assert (news / "out.txt").read_bytes() == b"yesterday\n"
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("output", ["out.txt", "out/", "-"])
 def test_a_signal_whose_exception_is_lost_ends_the_run(news, output, number):
@@ -493,6 +466,7 @@ def test_a_signal_whose_exception_is_lost_ends_the_run(news, output, number):
     assert contents(news) == {"news.txt": DOCUMENTS}
 
 
+@pytest.mark.slow
 def test_a_signal_that_is_lost_at_the_end_is_no_success(news):
     program = (
         f"import os; {MAIN}; {DEFAULT_SIGNALS}; from lsh.command import console\n"
@@ -505,6 +479,7 @@ def test_a_signal_that_is_lost_at_the_end_is_no_success(news):
     assert (result.returncode, result.stdout, result.stderr) == (143, b"", b"lsh: error: terminated\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no masks of signals")
 def test_signals_at_the_same_moment_print_no_traceback(news):
     kill = (
@@ -517,6 +492,7 @@ def test_signals_at_the_same_moment_print_no_traceback(news):
     assert "out.txt" not in contents(news)
 
 
+@pytest.mark.slow
 def test_a_signal_that_is_ignored_stays_ignored(news):
     """As with nohup."""
     program = (
@@ -527,7 +503,7 @@ def test_a_signal_that_is_ignored_stays_ignored(news):
     assert (news / "out.txt").read_bytes() == KEPT
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("module", "number"),
     [
@@ -557,6 +533,7 @@ def test_a_signal_while_modules_load(tmp_path, module, number):
     assert (result.returncode, result.stdout, result.stderr) == (128 + number, b"", b"lsh: error: %b\n" % word)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["-c", "lsh"])
 def test_loading_the_library_leaves_the_signals_alone(tmp_path, name):
     """Also in a program with the name of the command."""
@@ -576,7 +553,7 @@ def test_a_stream_without_a_descriptor(news, monkeypatch):
     assert stream.getvalue().startswith("documents")
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "given", "expected"), [("lsh", None, "1"), ("lsh", "2", "2"), ("other", None, "")])
 def test_threads_of_blas(program, given, expected, tmp_path):
     """The command lets the BLAS of numpy start no threads, unless the user sets their number."""

@@ -72,31 +72,6 @@ def test_shards_are_never_read_as_texts(shards):
     assert json.loads(done(shards, "stats", "shards", "--format", "files", "--json"))["documents"] == 3
 
 
-def test_nothing_is_written_into_a_folder_that_is_read(shards):
-    for options in (
-        ["-o", "shards/out.tsv"],
-        ["-o", "out.tsv", "--removed", "shards/deep/3.tsv"],
-        ["-o", "out.tsv", "--clusters", "shards/1.tsv"],
-        ["-o", "out.tsv", "--removed", "shards/new.tsv"],
-        ["-o", "out.tsv", "--report", "shards/deep/new.html"],
-    ):
-        assert "must not lie in INPUT (shards)" in refused(shards, "dedup", "shards", *options)
-    assert "OUTPUT must not lie in INPUT (shards)" in refused(shards, "pairs", "shards", "-o", "shards/pairs.tsv")
-    message = refused(shards, "dedup", "new.tsv", "--against", "shards", "-o", "shards/1.tsv")
-    assert "OUTPUT must not lie in --against (shards)" in message
-
-
-def test_pairs_go_to_a_file(shards):
-    assert "OUTPUT must be a file, got the folder shards" in refused(shards, "pairs", "new.tsv", "-o", "shards")
-    assert "OUTPUT must be a file, got the folder shards" in refused(shards, "dedup", "new.tsv", "-o", "shards")
-
-
-def test_references_in_a_folder_do_not_make_the_output_one(shards):
-    (shards / "empty").mkdir()
-    message = refused(shards, "dedup", "new.tsv", "--against", "shards", "-o", "empty")
-    assert "OUTPUT must be a file, got the folder empty" in message
-
-
 def test_several_inputs(shards):
     """Each may be a file, a folder or a pattern."""
     everything = ["new.tsv", "shards", "old*.tsv"]
@@ -126,10 +101,6 @@ def test_references_before_and_after_the_input(shards, arguments):
     assert (shards / "out.tsv").read_bytes() == b"f\twords of another kind\n"
 
 
-def test_references_alone(shards):
-    assert "are required: INPUT" in refused(shards, "dedup", "--against", "old.tsv", "-o", "out.tsv")
-
-
 def test_a_pattern_is_for_the_folders_among_the_inputs(shards):
     arguments = ["dedup", "shards", "--pattern", "*.tsv", "--against", "old.tsv", "-o", "out.tsv"]
     assert b"3 documents, 1 reference document, 2 removed, 1 of them for a reference" in lsh(shards, *arguments).stderr
@@ -150,55 +121,6 @@ def test_which_column_is_the_text(tmp_path):
     assert lsh(tmp_path, "stats", "in.csv", "--field", "2", "--id-field", "1").stderr == (
         b"text: column 2 'section'; id: column 1 'id'\n"
     )
-
-
-def test_delimiters(tmp_path):
-    (tmp_path / "in.csv").write_bytes(b"id;section;text\n1;news;" + A + b"\n2;news;" + B + b"\n")
-    assert "use --delimiter ';', or " in refused(tmp_path, "dedup", "in.csv", "-o", "out.csv")
-    assert lsh(tmp_path, "stats", "in.csv", "--delimiter", ";").stderr == b"text: column 3 'text'; id: column 1 'id'\n"
-    assert "--delimiter must be one ASCII" in refused(tmp_path, "stats", "in.csv", "--delimiter", "::")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            ["dedup", "in.txt", "-o", "o", "--pattern", "*"],
-            "--pattern chooses files of a folder, and no folder is read",
-        ),
-        (["show", "in.txt", "1", "2", "--pattern", "*"], "--pattern chooses files of a folder, and no folder is read"),
-        (["dedup", "in.txt", "-o", "o", "--rejects", "r"], "--rejects requires --on-bad-line skip"),
-        (["dedup", "in.txt", "-o", "o", "--delimiter", ";"], "--delimiter is for .csv and .tsv, and this is .txt"),
-        (["stats", "in.txt", "--id-field", "none"], "--id-field is for .jsonl, .csv, .tsv, .parquet and .arrow"),
-        (["stats", "in.jsonl", "--no-header"], "--no-header is for .csv and .tsv, and this is .jsonl"),
-        (["stats", "texts", "--header"], "--header is for .csv and .tsv, and this is a folder of texts"),
-        (["stats", "in.txt", "--format", "files"], "in.txt: --format files is for folders, and this is a file"),
-        (
-            ["stats", "in.jsonl", "--field", "a", "--field", "b"],
-            "--field is given twice; for several columns use commas",
-        ),
-        (
-            ["stats", "in.jsonl", "--id-field", "a", "--id-field", "a"],
-            "--id-field is given twice; see lsh stats --help",
-        ),
-        (
-            ["stats", "texts", "--pattern", "*.md", "--pattern", "*.txt"],
-            "--pattern is given twice; see lsh stats --help",
-        ),
-        (["plan", "--field", "text"], "--field requires --corpus"),
-        (["plan", "--no-header"], "--no-header requires --corpus"),
-        (["plan", "--encoding", "utf-8"], "--encoding requires --corpus"),
-        (["stats", ""], "the name of an input file is empty"),
-        (["dedup", "", "-o", "out"], "the name of an input file is empty"),
-        (["stats", "texts", "--format", "jsonl"], "'a.md' in it is not jsonl; choose files with --pattern"),
-    ],
-)
-def test_options_that_would_be_ignored(tmp_path, arguments, words):
-    (tmp_path / "in.txt").write_bytes(A + b"\n")
-    (tmp_path / "in.jsonl").write_bytes(b'{"text": "a"}\n')
-    (tmp_path / "texts").mkdir()
-    (tmp_path / "texts" / "a.md").write_bytes(A)
-    assert words in refused(tmp_path, *arguments)
 
 
 def test_ids_that_repeat_are_noticed_once(tmp_path):
@@ -291,34 +213,6 @@ def test_the_output_of_a_folder_of_texts_is_a_folder(tmp_path, name):
         assert [path.name for path in (tmp_path / place).iterdir()] == ["a.txt"]
 
 
-@pytest.mark.parametrize(
-    ("name", "wanted"),
-    [("x.csv", ".jsonl"), ("x.csv.gz", ".jsonl.gz"), ("x.txt.zstd", ".jsonl.zst"), ("x.pq", ".jsonl")],
-)
-def test_the_name_of_an_output_in_another_format(tmp_path, name, wanted):
-    (tmp_path / "in.jsonl").write_bytes(b'{"text": "one"}\n')
-    message = f"{name}: the output has the format of the input, .jsonl; give it a name that ends in {wanted}"
-    assert refused(tmp_path, "dedup", "in.jsonl", "-o", name) == f"lsh: error: {message}"
-
-
-def test_the_name_of_an_output_in_another_format_than_a_table(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from pyarrow import parquet
-
-    parquet.write_table(pyarrow.table({"text": ["one"]}), tmp_path / "in.parquet")
-    message = "x.csv.gz: the output has the format of the input, .parquet; give it a name that ends in .parquet"
-    assert refused(tmp_path, "dedup", "in.parquet", "-o", "x.csv.gz") == f"lsh: error: {message}"
-
-
-@pytest.mark.parametrize("name", ["x.zip", "x.tar.gz", "x.JSON", "x.parquet.gz", "x.7z"])
-def test_an_ending_in_which_nothing_is_written(tmp_path, name):
-    """It is an error before the work: otherwise lines would be written under the name of an archive."""
-    (tmp_path / "in.jsonl").write_bytes(b'{"text": "one"}\n')
-    wanted = ".jsonl, .jsonl.gz, .jsonl.bz2, .jsonl.xz or .jsonl.zst"
-    message = f"{name}: no file is written as {name[1:].lower()}; give it a name that ends in {wanted}"
-    assert refused(tmp_path, "dedup", "in.jsonl", "-o", name) == f"lsh: error: {message}"
-
-
 def test_endings_that_say_nothing_against_the_format(tmp_path):
     """No ending, a number, a packing alone, and the ending of the input are accepted."""
     for name in ("in.jsonl", "in.data"):
@@ -328,16 +222,6 @@ def test_endings_that_say_nothing_against_the_format(tmp_path):
     assert gzip.decompress((tmp_path / "x.gz").read_bytes()) == (tmp_path / "x.2025").read_bytes()
     done(tmp_path, "dedup", "in.data", "--format", "jsonl", "-o", "x.data")
     assert (tmp_path / "x.data").read_bytes() == b'{"text": "one"}\n'
-
-
-@pytest.mark.parametrize("name", ["x.parquet.gz", "x.gz", "x.zip"])
-def test_tables_are_not_compressed_as_a_whole(tmp_path, name):
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from pyarrow import parquet
-
-    parquet.write_table(pyarrow.table({"text": ["one"]}), tmp_path / "in.parquet")
-    message = f"{name}: no file is written as {name[1:]}; give it a name that ends in .parquet"
-    assert refused(tmp_path, "dedup", "in.parquet", "-o", name) == f"lsh: error: {message}"
 
 
 def test_the_output_of_a_folder_has_a_slash_or_an_ending(tmp_path):

@@ -1,7 +1,7 @@
 """The corpora that are too large for every run, through the commands: `.ci/run --full` sets LSH_TEST_FULL.
 
-The expected pairs are those of benchmarks/truth.py, from a join without lsh. Reuters, articles and advertisements
-are in test_cli.py and test_commands.py.
+The expected pairs are those of benchmarks/truth.py, from a join without lsh. Articles and advertisements are in
+test_commands.py, Reuters in tests/engine.
 """
 
 from __future__ import annotations

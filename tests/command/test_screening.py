@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import reference
-from running import done, lsh, refused
+from running import done, lsh
 
 from lsh import Index, Screen
 from lsh.command import screen as command
@@ -132,34 +132,6 @@ def test_the_help_has_the_defaults(tmp_path):
     assert f"--reject S lsh screen rejects from this similarity (default {REJECT})" in text
     assert f"--recommend S lsh screen lists documents from this similarity (default {RECOMMEND})" in text
     assert "3 words in lower case, 400 components, and bands for --recommend with a recall of 0.95" in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["y.index", "new.jsonl"], "no index at y.index; create one with: lsh index create y.index"),
-        (["x.index"], "the following arguments are required: INPUT; see lsh screen --help"),
-        (["x.index", "--check"], "the following arguments are required: INPUT; see lsh screen --help"),
-        (["x.index", "--store", "--recommend", "0.1"], "--recommend 0.1 has a recall of "),
-        (["x.index", "--store", "--recommend", "0.85"], "--recommend 0.85 must be at most --reject 0.8; give both"),
-        (["x.index", "--store", "--header"], "--header is for INPUT, and there is none; leave it out"),
-        (["x.index", "new.jsonl", "--store", "--check"], "argument --check: not allowed with argument --store"),
-        (["x.index", "new.jsonl", "--reject", "0"], "--reject must be more than 0 and at most 1, got 0.0"),
-        (["x.index", "new.jsonl", "--reject", "0.4"], "--recommend 0.5 must be at most --reject 0.4; give both"),
-        (
-            ["x.index", "new.jsonl", "--recommend", "0.1"],
-            "; use --recommend 0.5 or more, or create an index for --recommend 0.1 "
-            "(Screen.create, lsh index create --screen)",
-        ),
-        (["x.index", "new.jsonl", "--top", "0"], "--top must be 1 or more, got 0"),
-        (["x.index", "new.jsonl", "-o", "out.csv"], "-o: the output is lines of JSON, got the name out.csv"),
-        (["x.index", "new.jsonl", "-o", "new.jsonl"], "OUTPUT must not be INPUT (new.jsonl)"),
-        (["x.index", "new.jsonl", "-o", "x.index/out"], "OUTPUT must not lie in INDEX, got x.index/out"),
-        (["x.index", "x.index"], "INPUT must not lie in INDEX or hold it"),
-    ],
-)
-def test_misuse_is_refused(folder, arguments, message):
-    assert message in refused(folder, "screen", *arguments)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="requires /dev/full")

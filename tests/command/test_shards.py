@@ -139,23 +139,6 @@ def test_shards_of_tables(tmp_path):
     assert column.compression == "GZIP"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["a.txt", "b.txt", "-o", "full/"], "OUTPUT must be a new or an empty folder, got full/; name another"),
-        (["a.txt", "b.txt", "-o", "full"], "OUTPUT must be a new or an empty folder, got full; name another"),
-        (["-", "-o", "out/", "--format", "txt"], "OUTPUT must be a file where INPUT is standard input"),
-        (["a.txt", "-o", "out.txt", "--removed", "out/"], "--removed must be a file, got the folder out/"),
-    ],
-)
-def test_bad_shards(tmp_path, arguments, words):
-    for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_bytes(STORY + b"\n")
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "old.txt").write_bytes(b"yesterday\n")
-    assert words in refused(tmp_path, "dedup", *arguments)
-
-
 @pytest.mark.parametrize("form", ["txt", "csv"])
 def test_an_error_leaves_no_folder(tmp_path, monkeypatch, form):
     """Neither a full disk nor a bad line of the last shard leaves one. The message names the shard that failed."""

@@ -13,7 +13,7 @@ import reference
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from running import done, environment, refused
+from running import done, environment
 
 import lsh as package
 from lsh.command import show
@@ -100,22 +100,6 @@ def test_against(news):
     found = json.loads(done(news, "show", "news.tsv", "a1", "a1", "--against", "old.tsv", "--json"))
     assert found["differences"] == [{"a": "nineteen", "b": "seventeen"}, {"a": "waits", "b": "sails"}]
     assert found["b"]["source"] == "old.tsv"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["news.tsv", "a1", "x9"], "news.tsv: expected a document with the id 'x9', got none; ids are those of the id"),
-        (["news.tsv", "b2", "b2"], "expected another document with the id 'b2', got none"),
-        (["news.tsv", "a1", "b2", "--against", "old.tsv"], "old.tsv: expected a document with the id 'b2'"),
-        (["news.tsv", "a1"], "required: ID; see lsh show --help"),
-        (["absent.tsv", "a1", "b2"], "absent.tsv: No such file"),
-        (["news.tsv", "a1", "b2", "--ngram", "0"], "--ngram must be 1 or more"),
-    ],
-)
-def test_bad_usage(news, arguments, words):
-    (news / "old.tsv").write_text(f"a1\t{B}\n", "utf-8")
-    assert words in refused(news, "show", *arguments)
 
 
 def test_texts_without_words(tmp_path):

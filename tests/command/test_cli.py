@@ -114,7 +114,6 @@ def test_sample(tmp_path):
     [
         ([], 8, "char", 0.8, 128, [6] * 6 + [7] * 13),
         (["--recall", "0.3", "--num-seeds", "24"], 8, "char", 0.8, 24, [7] * 2),
-        (["--threshold", "0.5", "--num-seeds", "24", "--bands", "4x3"], 8, "char", 0.5, 24, [3] * 4),
         (
             ["--threshold", "0.6", "--num-seeds", "30", "--bands", "2x4+3x7", "--ngram", "3", "--unit", "byte"],
             3,

@@ -63,15 +63,6 @@ def test_a_folder_of_shards_to_a_folder(shards):
     assert "OUTPUT must be a new or an empty folder, got shards" in refused(shards, "dedup", "new.tsv", "-o", "shards/")
 
 
-def test_shards_are_never_read_as_texts(shards):
-    """Not even if the endings are unknown."""
-    for name in ("1.tsv", "2.tsv.gz", "deep/3.tsv"):
-        (shards / "shards" / name).rename(shards / "shards" / name.replace("tsv", "part"))
-    assert "the ending of '1.part' does not say its format" in refused(shards, "dedup", "shards", "-o", "out")
-    assert json.loads(done(shards, "stats", "shards", "--format", "tsv", "--json"))["documents"] == 4
-    assert json.loads(done(shards, "stats", "shards", "--format", "files", "--json"))["documents"] == 3
-
-
 def test_several_inputs(shards):
     """Each may be a file, a folder or a pattern."""
     everything = ["new.tsv", "shards", "old*.tsv"]
@@ -178,15 +169,6 @@ def test_bytes_that_are_not_utf8_are_noticed(tmp_path):
     note = b"in.txt, line 2: byte 0xe9 is not UTF-8; if the file has another encoding, name it with --encoding\n"
     assert lsh(tmp_path, "stats", "in.txt").stderr == note
     assert lsh(tmp_path, "stats", "in.txt", "--encoding", "cp1252").stderr == b""
-
-
-def test_ids_of_json_keep_their_digits(tmp_path):
-    ids = [b"1e400", b"1E2", b"-0", b"0.10", b"9" * 5000]
-    (tmp_path / "in.jsonl").write_bytes(b"".join(b'{"id": %s, "text": "%s"}\n\n' % (one, A) for one in ids))
-    done(tmp_path, "dedup", "in.jsonl", "-o", "out.jsonl", "--removed", "removed.tsv", "--clusters", "clusters.tsv")
-    removed = [line.split(b"\t") for line in (tmp_path / "removed.tsv").read_bytes().splitlines()]
-    assert removed == [[one, ids[0], b"1.0"] for one in ids[1:]]
-    assert (tmp_path / "clusters.tsv").read_bytes() == b"".join(b"1\t%s\n" % one for one in ids)
 
 
 def test_a_bad_line_names_the_option_that_skips_it(tmp_path):

@@ -62,6 +62,34 @@ def check_files(
     makes_folders : bool, optional
         Whether missing folders are made; see `made_folders`.
     """
+    _check_read(read, reading, folders)
+    targets = [(name, path) for name, path in written if path is not None]
+    with_urls = any(files.is_url(path) for _, path in targets)
+    named = [(name, place.path) for name, place in read if with_urls or not files.is_url(place.path)]
+    owners = {files.identity(path): (name, path) for name, path in reversed(named)}  # of several the first
+    first = [place for name, place in read if name == "INPUT"]
+    output = next((path for name, path in targets if name == "OUTPUT"), None)
+    for name, path in targets:
+        shown, key = files.shown(path), files.identity(path, written=True)
+        other, source = owners.setdefault(key, (name, path))
+        if path == files.STANDARD != source and (other, source) not in targets:
+            raise ValueError(
+                f"standard output must not be {other} ({files.shown(source)}); redirect it to another file"
+            )
+        if other != name:
+            raise ValueError(f"{name} must not be {other} ({shown}); write to another file")
+        for other, place in read:
+            if place.is_folder and files.lies_in(path, place.path):
+                inside = files.shown(place.path)
+                raise ValueError(f"{name} must not lie in {other} ({inside}), got {shown}; name a place elsewhere")
+        new_folder = into_folder and name == "OUTPUT" and files.becomes_folder(first, path)
+        if output is not None and not new_folder:
+            _check_outside(name, path, output)
+        _check_target(name, files.local(path), new_folder, makes_folders)
+
+
+def _check_read(read: Sequence[tuple[str, files.Place]], reading: ReadOptions | None, folders: bool) -> None:
+    """Check files by themselves that are read."""
     if reading is not None and reading.pattern is not None and not any(place.is_folder for _, place in read):
         raise ValueError("--pattern chooses files of a folder, and no folder is read; leave it out")
     if sum(place.path == files.STANDARD for _, place in read) > 1:
@@ -69,41 +97,18 @@ def check_files(
     pipes = [pipe for _, place in read if (pipe := files.pipe_of(place.path)) is not None]
     if len(set(pipes)) < len(pipes):
         raise ValueError("a pipe can be read only once; name it, or - for standard input, for one of the files only")
-    targets = [(name, path) for name, path in written if path is not None]
-    first = [place for name, place in read if name == "INPUT"]
-    for number, (name, path) in enumerate(targets):
-        shown = files.shown(path)
-        for other, place in read:
-            if files.same_file(place.path, path):
-                raise ValueError(f"{name} must not be {other} ({shown}); write to another file")
-            if path == files.STANDARD != place.path and files.is_standard_output(place.path):
-                source = files.shown(place.path)
-                raise ValueError(f"standard output must not be {other} ({source}); redirect it to another file")
-            if place.is_folder and files.lies_in(path, place.path):
-                source = files.shown(place.path)
-                raise ValueError(f"{name} must not lie in {other} ({source}), got {shown}; name a place elsewhere")
-        new_folder = into_folder and name == "OUTPUT" and files.becomes_folder(first, path)
-        if not new_folder:
-            _check_outside(name, path, targets)
-        _check_target(name, files.local(path), new_folder, makes_folders)
-        for other, target in targets[:number]:
-            both = (target, path) if path == files.STANDARD else (path, target)
-            is_output = both[1] == files.STANDARD and files.is_standard_output(both[0])
-            if files.same_file(target, path) or target == path or is_output:
-                raise ValueError(f"{name} must not be {other} ({shown}); write to another file")
     for name, place in () if folders else read:
         if place.is_folder:
             raise ValueError(f"{name} must be a file, got the folder {files.shown(place.path)}")
 
 
-def _check_outside(name: str, path: str, targets: Sequence[tuple[str, str]]) -> None:
+def _check_outside(name: str, path: str, output: str) -> None:
     """Check that a local file does not lie in OUTPUT, if that is a folder which does not exist yet."""
-    for other, output in targets:
-        folder = os.path.realpath(files.local(output))
-        is_within = os.path.realpath(files.local(path)).startswith(folder + os.sep)
-        if other == "OUTPUT" and is_within and not files.is_url(path) and not os.path.lexists(folder):
-            problem = f"lies in OUTPUT, a folder that appears when it is complete, got {path}"
-            raise ValueError(f"{name} {problem}; make the folder first (mkdir {output}), or name a place elsewhere")
+    folder = os.path.realpath(files.local(output))
+    is_within = os.path.realpath(files.local(path)).startswith(folder + os.sep)
+    if is_within and not files.is_url(path) and not os.path.lexists(folder):
+        problem = f"lies in OUTPUT, a folder that appears when it is complete, got {path}"
+        raise ValueError(f"{name} {problem}; make the folder first (mkdir {output}), or name a place elsewhere")
 
 
 def _check_target(name: str, path: str, new_folder: bool, makes_folders: bool) -> None:

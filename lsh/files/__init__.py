@@ -9,8 +9,8 @@ from lsh.files.documents import Documents, becomes_folder, table_row, target, wr
 from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, same_key, unknown_ending
 from lsh.files.locations import (
     has_files,
+    identity,
     is_folder,
-    is_standard_output,
     is_stream,
     lies_in,
     names_folder,
@@ -50,8 +50,8 @@ __all__ = [
     "find_sources",
     "has_ending_of_files",
     "has_files",
+    "identity",
     "is_folder",
-    "is_standard_output",
     "is_stream",
     "is_url",
     "lies_in",

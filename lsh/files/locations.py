@@ -43,12 +43,13 @@ class Local:
         """Tell whether there is a file, or a folder that is not empty."""
         return os.path.lexists(self.path) and not (self.is_folder() and not os.listdir(self.path))
 
-    def is_same(self, other: Local) -> bool:
-        """Tell whether both lead to the same file, by links too."""
+    def key(self) -> object:
+        """Return a value that is equal for two names that lead to the same file, by links too."""
         try:
-            return os.path.samefile(self.path, other.path)
-        except OSError:  # one of them does not exist yet
-            return os.path.realpath(self.path) == os.path.realpath(other.path)
+            found = os.stat(self.path)
+        except OSError:  # it does not exist yet
+            return os.path.realpath(self.path)
+        return found.st_dev, found.st_ino
 
     def contains(self, other: Local) -> bool:
         """Tell whether this is a folder into which the other path leads, or to it; links are resolved."""
@@ -129,9 +130,9 @@ class Standard(Local):
         """Return False."""
         return False
 
-    def is_same(self, other: Local) -> bool:
-        """Return False: input and output are two streams."""
-        return False
+    def key(self) -> object:
+        """Return a value that no other one is equal to: input and output are two streams."""
+        return object()
 
     def source(self, state: State | None, folder: str | None) -> Source:
         """Return a temporary copy of standard input."""
@@ -161,7 +162,7 @@ class Url:
         except FileNotFoundError:
             return None
 
-    def _key(self) -> tuple[Any, str]:
+    def key(self) -> tuple[Any, str]:
         """Return a value that is equal for two URLs of the same file, without a request."""
         filesystem, name = remote.located(self.path)
         return filesystem, name.rstrip("/")
@@ -176,14 +177,9 @@ class Url:
         found = self._find()
         return found is not None and (not found.is_folder or any(self.files()))
 
-    def is_same(self, other: Url) -> bool:
-        """Tell whether both name the same file."""
-        names = {url.rstrip("/").rpartition("/")[2] for url in (self.path, other.path)}
-        return len(names) == 1 and self._key() == other._key()
-
     def contains(self, other: Url) -> bool:
         """Tell whether the other URL lies in this one, or is the same."""
-        (place, name), (outer, start) = other._key(), self._key()
+        (place, name), (outer, start) = other.key(), self.key()
         return place == outer and f"{name}/".startswith(f"{start}/")
 
     def absolute(self) -> str:
@@ -296,7 +292,22 @@ def has_files(path: str) -> bool:
 def same_file(a: str, b: str) -> bool:
     """Tell whether two paths lead to the same file, by links too, or two URLs."""
     one, other = location(a), location(b)
-    return type(one) is type(other) and one.is_same(other)  # type: ignore[arg-type]
+    return type(one) is type(other) and one.key() == other.key()
+
+
+def identity(path: str, written: bool = False) -> object:
+    """Return a value that is equal for two names of one file, by links too, or for two URLs of one.
+
+    ``-`` is standard input or, `written`, standard output: the file or the pipe that it is redirected to.
+    """
+    if path != STANDARD or not written:
+        return location(path).key()
+    try:
+        found = os.fstat(sys.stdout.fileno())
+    except (AttributeError, OSError, ValueError):  # a stream of this process only
+        return STANDARD
+    is_file = stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)
+    return (found.st_dev, found.st_ino) if is_file else STANDARD
 
 
 def pipe_of(path: str) -> tuple[int, int] | None:
@@ -307,15 +318,6 @@ def pipe_of(path: str) -> tuple[int, int] | None:
         return None
     is_pipe = stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode)
     return (found.st_dev, found.st_ino) if is_pipe else None
-
-
-def is_standard_output(path: str) -> bool:
-    """Tell whether a path leads to the file or the pipe that standard output is redirected to."""
-    try:
-        found, output = os.stat(path), os.fstat(sys.stdout.fileno())
-    except (AttributeError, OSError, ValueError):
-        return False
-    return (stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)) and os.path.samestat(found, output)
 
 
 def lies_in(path: str, folder: str) -> bool:

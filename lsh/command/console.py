@@ -30,13 +30,14 @@ EXITS = """\
 exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 129 hangup; 130 interrupted;
 141 broken pipe; 143 terminated
 """
-# The parameters of the library that are options with the same names, and those that have others.
-SAME_NAMES = ["bands", "confidence", "delimiter", "documents", "encoding", "field", "format", "header", "id_field"]
-SAME_NAMES += ["keep", "keep_field", "max_memory", "min_similarity", "missing", "normalize", "num_seeds", "num_threads"]
-SAME_NAMES += ["on_bad_line", "pattern", "recall", "recommend", "reject", "removed", "source_field", "temp_dir"]
-SAME_NAMES += ["threshold", "time_field", "unit", "verify"]
+# The parameters of the library that are options with the same names, those that have others, and arguments.
+SAME_NAMES = ["bands", "bytes", "confidence", "delimiter", "documents", "encoding", "field", "format", "header", "keep"]
+SAME_NAMES += ["id_field", "keep_field", "max_memory", "min_similarity", "missing", "normalize", "num_seeds", "pattern"]
+SAME_NAMES += ["num_threads", "on_bad_line", "random_state", "recall", "recommend", "reject", "removed", "source_field"]
+SAME_NAMES += ["temp_dir", "threshold", "time_field", "top", "unit", "verify"]
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in SAME_NAMES}
-OPTIONS |= {"n": "--ngram", "seeds": "--num-seeds", "added": "--mark", "other": "OTHER"}
+OPTIONS |= {"n": "--ngram", "seeds": "--num-seeds", "added": "--mark"}
+OPTIONS |= {name: name.upper() for name in ("input", "other", "output")}
 _PLAIN = re.compile(r"[\w./-]+")  # a value that needs no quotes in a shell
 MIN_LIKENESS = 0.75  # difflib ratio of an unknown option, command or choice and the one that is suggested
 _NEGATIVE = re.compile(r"-[.\d]")  # the start of a value, not of an option

@@ -231,7 +231,7 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
     thresholds: list[float] = []
     for name, default in (("reject", screening.REJECT), ("recommend", screening.RECOMMEND)):
         value = getattr(namespace, name)
-        thresholds.append(checks.fraction(f"--{name}", default if value is None else value, zero=False))
+        thresholds.append(checks.fraction(name, default if value is None else value, zero=False))
     return screening.Screen.create(
         folder,
         *thresholds,

@@ -95,9 +95,9 @@ def query(namespace: argparse.Namespace) -> None:
     if len(given) != 1:
         namespace.parser.error("give one of INPUT, --text and --id")
     if namespace.top is not None:
-        checks.whole_number("--top", namespace.top, 1)
+        checks.whole_number("top", namespace.top, 1)
     if namespace.min_similarity is not None:
-        checks.fraction("--min-similarity", namespace.min_similarity, zero=True)
+        checks.fraction("min_similarity", namespace.min_similarity, zero=True)
     namespace.time_field = namespace.id_prefix = None
     indexing.check_output(namespace)
     asked = found = matched = 0

@@ -268,12 +268,12 @@ def reading_given(namespace: argparse.Namespace) -> list[str]:
 
 def threshold(namespace: argparse.Namespace) -> float:
     """Return the threshold."""
-    return checks.fraction("--threshold", _given_or_default(namespace, "threshold"), zero=False)
+    return checks.fraction("threshold", _given_or_default(namespace, "threshold"), zero=False)
 
 
 def recall(namespace: argparse.Namespace) -> float:
     """Return the recall."""
-    return checks.fraction("--recall", _given_or_default(namespace, "recall"), zero=False, one=False)
+    return checks.fraction("recall", _given_or_default(namespace, "recall"), zero=False, one=False)
 
 
 def bands(namespace: argparse.Namespace) -> lsh.Bands | None:
@@ -287,12 +287,12 @@ def bands(namespace: argparse.Namespace) -> lsh.Bands | None:
 
 def num_seeds(namespace: argparse.Namespace) -> int:
     """Return the number of components."""
-    return checks.whole_number("--num-seeds", _given_or_default(namespace, "num_seeds"), 1, MAX_FSS_SEEDS)
+    return checks.whole_number("num_seeds", _given_or_default(namespace, "num_seeds"), 1, MAX_FSS_SEEDS)
 
 
 def random_state(namespace: argparse.Namespace) -> int:
     """Return the seed of the fingerprints."""
-    return checks.whole_number("--random-state", _given_or_default(namespace, "random_state"), 0, MAX_RANDOM_STATE)
+    return checks.whole_number("random_state", _given_or_default(namespace, "random_state"), 0, MAX_RANDOM_STATE)
 
 
 def shingles(namespace: argparse.Namespace) -> lsh.Shingles:
@@ -362,14 +362,14 @@ def _with_bands(values: dict[str, Any], recall: float | None) -> Matching:
 def num_threads(namespace: argparse.Namespace) -> int | None:
     """Return the number of threads, ``None`` for all cores."""
     given = namespace.num_threads
-    return None if given is None else checks.whole_number("--num-threads", given, 1, threads.MAX_THREADS)
+    return None if given is None else checks.whole_number("num_threads", given, 1, threads.MAX_THREADS)
 
 
 def running(namespace: argparse.Namespace) -> Running:
     """Return threads, memory and messages."""
-    max_memory, temp_dir = memory_size("--max-memory", namespace.max_memory), namespace.temp_dir
+    max_memory, temp_dir = memory_size("max_memory", namespace.max_memory), namespace.temp_dir
     if temp_dir is not None or max_memory is not None:
-        temp_dir = temporary_folder("--temp-dir", temp_dir)
+        temp_dir = temporary_folder("temp_dir", temp_dir)
     return Running(num_threads(namespace), max_memory, temp_dir, namespace.quiet, namespace.verbose)
 
 

@@ -69,9 +69,9 @@ def run(namespace: argparse.Namespace) -> None:
     console.check_standard_output()
     documents, corpus, text_bytes = namespace.documents, namespace.corpus, namespace.bytes
     if documents is not None:
-        documents = checks.whole_number("--documents", documents, 1, 2**63)
+        documents = checks.whole_number("documents", documents, 1, 2**63)
     if text_bytes is not None:
-        text_bytes = checks.whole_number("--bytes", text_bytes, 0, 2**63)
+        text_bytes = checks.whole_number("bytes", text_bytes, 0, 2**63)
     if corpus is None and (documents is None) != (text_bytes is None):
         given, other = ("--bytes", "--documents") if documents is None else ("--documents", "--bytes")
         raise ValueError(f"{given} requires {other}, or --corpus")

@@ -70,10 +70,10 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh screen``."""
     started, workers = time.perf_counter(), options.num_threads(namespace)
-    checks.whole_number("--top", namespace.top, 1)
+    checks.whole_number("top", namespace.top, 1)
     for name in ("reject", "recommend"):
         if (value := getattr(namespace, name)) is not None:
-            checks.fraction(f"--{name}", value, zero=False)
+            checks.fraction(name, value, zero=False)
     if not namespace.input:
         _store(namespace)
         return

@@ -320,7 +320,7 @@ def compare(namespace: argparse.Namespace) -> None:
     """Run ``lsh compare``."""
     console.check_standard_output()
     hasher = options.hasher(namespace)
-    confidence = checks.fraction("--confidence", namespace.confidence, zero=False, one=False)
+    confidence = checks.fraction("confidence", namespace.confidence, zero=False, one=False)
     if namespace.texts:
         a, b = (text.encode("utf-8", "surrogateescape") for text in (namespace.a, namespace.b))
     else:

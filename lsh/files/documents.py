@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lsh.base.budget import Spill
-from lsh.base.errors import Parameter, Words
+from lsh.base.errors import Parameter, Words, bad_value
 from lsh.base.wording import counted
 from lsh.files import urls
 from lsh.files.disk import STANDARD
@@ -28,6 +28,7 @@ from lsh.files.output_folder import FolderTarget, ShardTarget
 from lsh.files.places import Array, Flags
 from lsh.files.records import (
     FOLDER,
+    INPUT,
     SKIP,
     TABLES,
     Block,
@@ -280,13 +281,14 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
         If the folder has files, or would lie within the folder of the documents.
     """
     if documents.format.name == FOLDER and path == STANDARD:
-        raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")
+        reason = "must be a new folder where " + INPUT + " is a folder, got - for standard output"
+        raise bad_value("output", reason)
     if documents.format.name != FOLDER and not becomes_folder(documents.named, path):
         packed = "" if documents.format.name in TABLES.values() else None
         return Target(path, packed, folder=documents.temporary)
     if lies_in(path, documents.path):
         source, shown = urls.shown(documents.path), urls.shown(path)
-        raise ValueError(f"OUTPUT must not lie in INPUT ({source}), got {shown}; name a folder elsewhere")
+        raise bad_value("output", "must not lie in " + INPUT + f" ({source}), got {shown}; name a folder elsewhere")
     if documents.format.name == FOLDER:
         return FolderTarget(path, documents.temporary)
     named = [(place.path, place.is_folder) for place in documents.named]

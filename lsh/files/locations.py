@@ -22,7 +22,7 @@ from typing import Any
 
 from lsh.files import disk, remote, uploads, urls
 from lsh.files.disk import STANDARD
-from lsh.files.records import InputError
+from lsh.files.records import INPUT, InputError
 from lsh.files.remote import Place, State
 
 Source = disk.File | disk.Copy | remote.File
@@ -137,7 +137,7 @@ class Standard(Local):
     def source(self, state: State | None, folder: str | None) -> Source:
         """Return a temporary copy of standard input."""
         if sys.stdin is None:
-            raise InputError("standard input", "it is closed; redirect it from a file, or name a file as INPUT")
+            raise InputError("standard input", "it is closed; redirect it from a file, or name a file as " + INPUT)
         return disk.Copy(sys.stdin.buffer, "standard input", folder)
 
     def sink(self, folder: str | None) -> Sink:

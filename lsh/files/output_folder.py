@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from lsh.base import signals
+from lsh.base.errors import Parameter, bad_value
 from lsh.files import uploads, urls
 from lsh.files.disk import STANDARD, beside, mode, named_errors
 from lsh.files.locations import Local, Url, contents, location
+from lsh.files.records import INPUT
 from lsh.files.storage import Input, Target
 
 
@@ -39,7 +41,8 @@ class FolderTarget:
         place = location(path)
         self._name = urls.shown(place.path)
         if place.has_files():
-            raise ValueError(f"OUTPUT must be a new or an empty folder, got {self._name}; remove it or name another")
+            reason = f"must be a new or an empty folder, got {self._name}; remove it or name another"
+            raise bad_value("output", reason)
         self._folder = _RemoteFolder(place, temporary) if isinstance(place, Url) else _LocalFolder(place)
 
     def __enter__(self) -> FolderTarget:
@@ -239,12 +242,14 @@ def _names_within(folder: str, paths: Sequence[str]) -> list[str]:
     ['a/1.txt', '2.txt']
     """
     if STANDARD in paths:
-        raise ValueError("OUTPUT must be a file where INPUT is standard input, got a folder; name a file")
+        reason = "must be a file where " + INPUT + " is standard input, got a folder; name a file"
+        raise bad_value("output", reason)
     names: dict[str, None] = {}
     for path in paths:
         name = os.path.relpath(location(path).absolute(), folder).replace(os.sep, "/")
         if name in names:
             shown = urls.shown(path)
-            raise ValueError(f"INPUT must name each file once where OUTPUT is a folder, got {shown} twice")
+            reason = "must name each file once where " + Parameter("output") + f" is a folder, got {shown} twice"
+            raise bad_value("input", reason)
         names[name] = None
     return list(names)

@@ -36,7 +36,7 @@ MAX_PLACE_DIGITS = 9  # of a column's number
 BLOCK_BYTES, BLOCK_DOCUMENTS = 1 << 19, 1 << 12  # at which a block of documents is complete
 MAX_LISTED, MAX_NAME_LENGTH = 10, 40  # columns in a message, and characters of each
 FIELD, ID_FIELD, SOURCE_FIELD = Parameter("field"), Parameter("id_field"), Parameter("source_field")  # in messages
-KEEP_FIELD, SKIP = Parameter("keep_field"), Parameter("on_bad_line", "skip")
+KEEP_FIELD, SKIP, INPUT = Parameter("keep_field"), Parameter("on_bad_line", "skip"), Parameter("input")
 
 
 Array = np.ndarray[Any, Any]

@@ -82,7 +82,7 @@ def test_the_seed_of_fingerprints():
     drawn = {options.matching(parsed("--random-state random")).hasher.random_state for _ in range(3)}
     assert len(drawn) > 1
     for bad in ("-1", str(2**32)):
-        with pytest.raises(ValueError, match="--random-state must be"):
+        with pytest.raises(ValueError, match="random_state must be"):
             options.matching(parsed(f"--random-state {bad}"))
     with pytest.raises(ValueError, match="--random-state cannot be combined with --preset"):
         options.matching(parsed("--random-state 7", preset="fineweb"))

@@ -106,7 +106,7 @@ def test_places_where_a_folder_cannot_go(corpus, tmp_path):
     (tmp_path / "full" / "file").write_bytes(b"")
     with files.Documents(str(corpus)) as documents:
         for place in [tmp_path / "full", tmp_path / "full" / "file", corpus / "out", corpus, files.STANDARD]:
-            with pytest.raises(ValueError, match="OUTPUT"):
+            with pytest.raises(ValueError, match="output must"):
                 files.target(documents, str(place))
         with files.Target(str(tmp_path / "file")) as target, pytest.raises(TypeError, match="FolderTarget"):
             files.write_kept(documents, [True] * 4, target)
@@ -386,6 +386,6 @@ def test_options_for_folders_need_one(tmp_path):
 def test_records_do_not_go_to_a_folder(shards, tmp_path):
     with (
         files.Documents(shards(a_jsonl=b'{"text": "a"}\n')) as documents,
-        pytest.raises(ValueError, match="OUTPUT must"),
+        pytest.raises(ValueError, match="output must"),
     ):
         files.target(documents, str(tmp_path))

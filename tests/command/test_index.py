@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -159,17 +158,6 @@ def test_the_recall_of_another_similarity_is_printed(folder):
         assert b"recall" not in lsh(folder, *command, "0.8").stderr
         assert lsh(folder, *command, "0.7", "-q").stderr == b""
         assert "--min-similarity 0.1 has a recall of" in refused(folder, *command, "0.1")
-
-
-def test_an_index_without_texts_estimates(tmp_path):
-    done(tmp_path, "index", "create", "x.index", "--texts", "none", "-q")
-    done(tmp_path, "index", "add", "x.index", SAMPLE)
-    (found,) = answers(done(tmp_path, "index", "query", "x.index", "--id", "s002", "--top", 1))
-    (match,) = found["matches"]
-    exact = package.jaccard(sample()["s002"], sample()[match["id"]])
-    assert match["interval"][0] <= exact <= match["interval"][1]
-    assert match["interval"][0] < match["similarity"] < match["interval"][1]
-    assert not match["verified"]
 
 
 def test_parquet_is_read(tmp_path):
@@ -775,23 +763,3 @@ def test_a_null_id_is_an_error(tmp_path, ending):
     assert len(Index.open(tmp_path / "x.index")) == 0
     done(tmp_path, "index", "add", "x.index", f"x.{ending}", "--id-field", "none", "--field", "text")
     assert len(Index.open(tmp_path / "x.index")) == 2
-
-
-def test_a_copy_that_was_made_during_a_run_has_its_own_place(tmp_path, monkeypatch, small_steps):
-    write_lines(tmp_path / "x.jsonl", range(20_000))
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    stored = []
-    for commits in (1, 2):
-        with monkeypatch.context() as patch:
-            stop_after(patch, commits)
-            assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
-        if commits == 1:
-            shutil.copytree(tmp_path / "x.index", tmp_path / "copy.index")
-        with Index.open(tmp_path / "x.index") as index:
-            stored.append(len(index))
-    assert 0 < stored[0] < stored[1] < 20_000
-    for name, before in zip(("copy.index", "x.index"), stored):
-        result = lsh(tmp_path, "index", "add", name, "x.jsonl", "--json")
-        assert b"continuing after an interrupt: after " in result.stderr
-        counts = json.loads(result.stdout)
-        assert (counts["documents"], counts["replaced"], counts["stored"]) == (20_000 - before, 0, 20_000)

@@ -31,6 +31,7 @@ Array = np.ndarray[Any, Any]
 
 MAX_DOCUMENTS = 2**31 - 1  # of a run: their numbers are int32
 LEAST_BYTES = 24  # per document of a run: state, tables of keys, and documents that share a bucket
+PURPOSE = errors.Parameter("max_memory")  # of temporary files
 MIN_MEMORY = 100_000  # bytes; a smaller limit is most likely a size without its unit
 MIN_FILE = 1 << 18  # bytes; smaller arrays are not put into files
 CHUNK = 1 << 19  # bytes of a column that are written or read at once
@@ -101,13 +102,13 @@ def check_temporary_folder(folder: str | None = None, name: str = "temp_dir") ->
 
 
 @contextlib.contextmanager
-def temporary_errors(purpose: str, num_bytes: int | None = None, folder: str | None = None) -> Iterator[None]:
+def temporary_errors(purpose: errors.Words, num_bytes: int | None = None, folder: str | None = None) -> Iterator[None]:
     """Put the folder of temporary files, their purpose and the remedy into errors of the system.
 
     Parameters
     ----------
-    purpose : str
-        What the files are for: a parameter, or a word.
+    purpose : str, Parameter or Message
+        What the files are for, such as a parameter.
     num_bytes : int, optional
         Of the files, where it is known.
     folder : str, optional
@@ -126,7 +127,7 @@ def temporary_errors(purpose: str, num_bytes: int | None = None, folder: str | N
             place = errors.message("close files, or raise their limit (ulimit -n)")
         elif error.errno == errno.EFBIG:
             place = errors.message("raise the limit of their size (ulimit -f)")
-        problem = errors.Parameter(purpose) + f" needs {needed}: {error.strerror}; " + place
+        problem = errors.message(purpose) + f" needs {needed}: {error.strerror}; " + place
         failed = OSError(error.errno, str(problem), tempfile.tempdir if folder is None else folder)
         raise errors.saying(failed, problem) from error
 
@@ -246,7 +247,7 @@ class Spill:
 
         folder = tempfile.gettempdir() if self._folder is None else self._folder
         needed = size - self._most
-        with temporary_errors("max_memory", needed, self._folder):
+        with temporary_errors(PURPOSE, needed, self._folder):
             free = shutil.disk_usage(folder).free
             if free < needed:
                 raise OSError(errno.ENOSPC, f"{free:,} bytes are free")
@@ -349,7 +350,7 @@ class _File:
         import tempfile  # slow to import
 
         self._folder, self._size, self._lock = folder, 0, threading.Lock()
-        with temporary_errors("max_memory", None, folder), tempfile.TemporaryFile(prefix="lsh-", dir=folder) as file:
+        with temporary_errors(PURPOSE, None, folder), tempfile.TemporaryFile(prefix="lsh-", dir=folder) as file:
             self._file = _Open(os.dup(file.fileno()), "rb+")
 
     def append(self, rows: Array) -> int:
@@ -363,7 +364,7 @@ class _File:
     def write(self, at: int, rows: Array) -> None:
         """Write contiguous rows."""
         left, number = rows.reshape(-1).view(np.uint8), self._file.fileno()
-        with temporary_errors("max_memory", None, self._folder):  # how much will be needed is not known
+        with temporary_errors(PURPOSE, None, self._folder):  # how much will be needed is not known
             while len(left):
                 written = file_io.write_at(number, left.data, at)
                 left, at = left[written:], at + written
@@ -371,7 +372,7 @@ class _File:
     def mapped(self, size: int) -> mmap.mmap:
         """Make the file as large as `size`, and return it mapped."""
         number = self._file.fileno()
-        with temporary_errors("max_memory", size, self._folder):
+        with temporary_errors(PURPOSE, size, self._folder):
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(number, 0, size)
             else:
@@ -384,7 +385,7 @@ class _File:
         """Fill contiguous rows with the bytes from `offset` on."""
         left, number = rows.reshape(-1).view(np.uint8), self._file.fileno()
         while len(left):
-            with temporary_errors("max_memory", None, self._folder):
+            with temporary_errors(PURPOSE, None, self._folder):
                 found = file_io.read_into(number, left.data, offset)
             if found == 0:
                 raise OSError(errno.EIO, "another process has truncated a temporary file", self._folder)

@@ -265,6 +265,18 @@ def _request(namespace: argparse.Namespace) -> Request:
         if len(namespace.against or ()) < 2:
             namespace.parser.error("the following arguments are required: INPUT")
         namespace.input = [namespace.against.pop()]
+    outputs = _outputs(namespace)
+    _check_combinations(namespace, outputs)
+    index = _opened_index(namespace, outputs)
+    matching = options.matching(namespace) if index is None else _matching_of(namespace, index)
+    reading, running = options.reading(namespace), options.running(namespace)
+    sources, references = _sources(namespace, outputs, index, reading, running)
+    given = _given(namespace)
+    return Request(sources, references, index, _keep(namespace), matching, reading, running, outputs, given)
+
+
+def _outputs(namespace: argparse.Namespace) -> Outputs:
+    """Return the files to write, at most one of which is standard output."""
     if namespace.output is None and not namespace.dry_run:
         namespace.parser.error("give -o OUTPUT, or --dry-run to write no documents, only tables such as --removed")
     outputs = Outputs(
@@ -284,6 +296,11 @@ def _request(namespace: argparse.Namespace) -> Request:
             raise ValueError(f"--json and {name} both write to standard output; name a file as {name}")
         if outputs.json or (written and path == files.STANDARD):
             console.check_standard_output()
+    return outputs
+
+
+def _check_combinations(namespace: argparse.Namespace, outputs: Outputs) -> None:
+    """Check options that require or exclude each other."""
     if namespace.source_field is not None and outputs.report is None:
         raise ValueError("--source-field requires --report")
     if namespace.keep_field is not None and namespace.keep not in (None, *BY_VALUE):
@@ -292,9 +309,12 @@ def _request(namespace: argparse.Namespace) -> Request:
         raise ValueError(f"--keep {namespace.keep} requires --keep-field, the column of the values")
     if outputs.rejects is not None and namespace.on_bad_line != "skip":
         raise ValueError("--rejects requires --on-bad-line skip")
-    index = _opened_index(namespace, outputs)
-    matching = options.matching(namespace) if index is None else _matching_of(namespace, index)
-    reading, running = options.reading(namespace), options.running(namespace)
+
+
+def _sources(
+    namespace: argparse.Namespace, outputs: Outputs, index: Index | None, reading: ReadOptions, running: Running
+) -> tuple[files.Sources, list[files.Sources]]:
+    """Return the files of INPUT and of each --against, which differ from each other and from the outputs."""
     places = files.expanded(namespace.input)
     if index is not None:
         indexing.check_apart(index.path, places)
@@ -310,17 +330,7 @@ def _request(namespace: argparse.Namespace) -> Request:
         if (shared := inputs.shared_file(sources, one)) is not None:
             problem = "a file compared with itself loses every document; name other reference files"
             raise ValueError(f"{shared} is INPUT and --against: {problem}")
-    return Request(
-        sources,
-        others,
-        index,
-        _keep(namespace),
-        matching,
-        reading,
-        running,
-        outputs,
-        _given(namespace),
-    )
+    return sources, others
 
 
 def _keep(namespace: argparse.Namespace) -> Any:
@@ -405,12 +415,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         documents = opened.enter_context(
             inputs.open_documents(reading, request.sources, rejects, everything, spill, added=_added(request))
         )
-        inputs.check_output(documents, outputs.documents)
-        if outputs.removed_documents is not None and documents.format.name == files.FOLDER:
-            raise ValueError("--removed-documents writes one file, and INPUT is a folder of texts; use --removed")
-        inputs.check_output(documents, outputs.removed_documents)
-        if outputs.mark and documents.format.name in (files.FOLDER, "txt"):
-            raise ValueError("--mark adds fields to records, and INPUT has none; use --removed")
+        _check_format(outputs, documents)
         target = None
         if outputs.documents is not None and not outputs.dry_run:
             target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
@@ -448,6 +453,16 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     counts["bytes"] = texts.num_bytes + against.num_bytes
     counts["skipped"], counts["hidden"] = texts.skipped, texts.hidden
     return counts
+
+
+def _check_format(outputs: Outputs, documents: files.Documents) -> None:
+    """Check that the outputs suit the format of INPUT."""
+    inputs.check_output(documents, outputs.documents)
+    if outputs.removed_documents is not None and documents.format.name == files.FOLDER:
+        raise ValueError("--removed-documents writes one file, and INPUT is a folder of texts; use --removed")
+    inputs.check_output(documents, outputs.removed_documents)
+    if outputs.mark and documents.format.name in (files.FOLDER, "txt"):
+        raise ValueError("--mark adds fields to records, and INPUT has none; use --removed")
 
 
 def _note_same_id(identity: bytes | None) -> None:

@@ -231,12 +231,12 @@ class ReadOptions:
         """Python's name of the encoding."""
         return checked_encoding("utf-8" if self.encoding is None else self.encoding)
 
-    @property
+    @cached_property
     def skip_bad(self) -> bool:
         """Whether malformed lines are skipped."""
         return self.on_bad_line == "skip"
 
-    @property
+    @cached_property
     def allow_missing(self) -> bool:
         """Whether a record may have no text."""
         return self.missing == "empty"

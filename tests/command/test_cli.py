@@ -383,18 +383,6 @@ A = b"The ferry to the islands sails again on Monday, after two days of storm."
 B = b"A piano teacher has moved to the old mill and takes pupils from May on."
 
 
-def test_folder_as_input(tmp_path):
-    (tmp_path / "in" / "more").mkdir(parents=True)
-    texts = {"a.txt": A, "b.txt": B, "more/c.txt": A}
-    for name, text in texts.items():
-        (tmp_path / "in" / name).write_bytes(text)
-    done(tmp_path, "dedup", "in", "-o", "out", "--removed", "removed.tsv")
-    assert (tmp_path / "removed.tsv").read_bytes() == b"more/c.txt\ta.txt\t1.0\n"
-    kept = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.txt")}
-    assert kept == {"a.txt", "b.txt"}
-    assert "out" in refused(tmp_path, "dedup", "in", "-o", "out")
-
-
 def test_several_inputs_and_what_is_skipped(tmp_path):
     """Files of one format are one source; a pattern means the files that match it."""
     for name, text in {"1.jsonl": A, "2.jsonl": B, "3.jsonl": A}.items():

@@ -161,17 +161,6 @@ def test_the_recall_of_another_similarity_is_printed(folder):
         assert "--min-similarity 0.1 has a recall of" in refused(folder, *command, "0.1")
 
 
-def test_an_index_without_texts_estimates(tmp_path):
-    done(tmp_path, "index", "create", "x.index", "--texts", "none", "-q")
-    done(tmp_path, "index", "add", "x.index", SAMPLE)
-    (found,) = answers(done(tmp_path, "index", "query", "x.index", "--id", "s002", "--top", 1))
-    (match,) = found["matches"]
-    exact = package.jaccard(sample()["s002"], sample()[match["id"]])
-    assert match["interval"][0] <= exact <= match["interval"][1]
-    assert match["interval"][0] < match["similarity"] < match["interval"][1]
-    assert not match["verified"]
-
-
 def test_parquet_is_read(tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow import compute, parquet

@@ -24,6 +24,9 @@ CANDIDATE_SECONDS = 3.179e-8  # of a pair that shares a band, as the texts of th
 MANY_CANDIDATES = """
                   more than one: most documents are connected, and one task of Spark decides them;
                   longer shingles, more components or a higher threshold have fewer"""
+IMPOSSIBLE = f"""
+                  impossible with this plan: most documents are connected, and one task of Spark decides
+                  {MAX_DOCUMENTS:,} documents at most; use longer shingles, more components or a higher threshold"""
 CONTENT_BYTES = 24  # of a document in temporary files, beside keys and sketch
 
 
@@ -81,7 +84,7 @@ class Cost:
         else:
             each = 2 * self.false_candidates / self.documents
             compared = f"{each:,.0f} for each document" if each >= 10 else f"{each:.2g} for each document"
-            compared += MANY_CANDIDATES if each > 1 else ""
+            compared += IMPOSSIBLE if each > 1 and self.max_memory is None else MANY_CANDIDATES if each > 1 else ""
         return "\n".join(
             [
                 f"{counted(self.documents, 'document')} of {self.text_bytes:,} bytes, {total} of text",
@@ -90,8 +93,8 @@ class Cost:
                 f"                  {_hours(self.core_hours)}",
                 f"Spark             {_hours(self.spark_core_hours)}, {size(self.spark_shuffled_bytes)} shuffled",
                 f"false candidates  {compared}",
-                "extrapolated from runs on two cores with 128 components and shingles of bytes; 512 components, or words,",
-                "take up to three times as long where texts are short: run a hundredth of the corpus first",
+                "extrapolated from two cores, 128 components and shingles of bytes; 512 components, or words, take up "
+                "to\nthree times as long where texts are short: run a hundredth of the corpus first",
             ]
         )
 

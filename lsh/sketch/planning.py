@@ -246,8 +246,8 @@ class Plan:
                           0.59 core hours
         Spark             2.5 core hours, 167 GB shuffled
         false candidates  not counted: they may cost more than all else; plan with a sample of the texts
-        extrapolated from runs on two cores with 128 components and shingles of bytes; 512 components, or words,
-        take up to three times as long where texts are short: run a hundredth of the corpus first
+        extrapolated from two cores, 128 components and shingles of bytes; 512 components, or words, take up to
+        three times as long where texts are short: run a hundredth of the corpus first
         """
         if documents is None and self.documents is None:
             raise errors.bad_type("documents", "must be given, as the plan has none")

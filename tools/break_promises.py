@@ -64,6 +64,13 @@ BREAKS = (
         "_kernels.fss(&document, self.seed + 1, self.words,",
         ("test_bits_of_the_scheme", "test_generated", "test_files"),
     ),
+    Break(  # sections of a segment begin elsewhere
+        3,
+        "lsh/store/file_format.py",
+        "ALIGNMENT = 64 ",
+        "ALIGNMENT = 128 ",
+        ("test_the_bytes_of_version_2_are_the_same",),
+    ),
     Break(  # a text is cut off
         4,
         "lsh/_minhash.pyx",
@@ -157,6 +164,55 @@ BREAKS = (
         'return placed.sortWithinPartitions("component", "text").select("component", "old", "id", "text")',
         ("test_partitions",),
     ),
+    Break(  # an output is written in its place
+        9,
+        "lsh/files/disk.py",
+        'open(self._beside, "xb", WRITTEN, opener=_private)',
+        'open(self._place, "wb", WRITTEN)',
+        ("test_full_disk",),
+    ),
+    Break(  # what an interrupted run has written stays
+        9,
+        "lsh/files/disk.py",
+        "                os.unlink(self._beside)",
+        "                pass",
+        ("test_an_interrupt_while_a_file_is_opened_leaves_nothing",),
+    ),
+    Break(  # a commit lacks its record
+        9,
+        "lsh/store/log.py",
+        'self._file.write(b"".join(parts))',
+        'self._file.write(b"".join(parts[:-1]))',
+        ("test_each_operation_fails", "test_a_killed_writer"),
+    ),
+    Break(  # a commit is not on the disk when it returns
+        9,
+        "lsh/store/log.py",
+        'self._file.write(b"".join(parts))\n        self._file.sync()\n',
+        'self._file.write(b"".join(parts))\n',
+        ("test_power_is_lost_at_each_operation",),
+    ),
+    Break(  # checksums of blocks are not compared
+        10,
+        "lsh/kernels/search.c",
+        "        if (block_sum(blocks, block) != lsh_load64(blocks->sums + 8 * block))\n            return block;\n",
+        "",
+        ("test_each_byte_is_flipped",),
+    ),
+    Break(  # the sections of a segment are not checked
+        10,
+        "lsh/store/segment.py",
+        'raise self.damage("its footer does not fit its size")',
+        'raise RuntimeError("its footer does not fit its size")',
+        ("test_segments_with_right_checksums",),
+    ),
+    Break(  # control characters in strings are accepted
+        10,
+        "lsh/kernels/json.c",
+        "        if (*at < 0x20)\n            return NULL;\n        if (*at != '\\\\') {",
+        "        if (*at != '\\\\') {",
+        ("test_what_is_found_in_damaged_json_is_what_python_finds",),
+    ),
     Break(  # another package is imported
         11,
         "lsh/base/version.py",
@@ -201,10 +257,9 @@ def outcome(folder: Path, name: str) -> str:
     command += ["-c", str(folder / "pyproject.toml"), "--rootdir", str(folder)]
     command += [f"{path}::{name}" for path in places]
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=SECONDS)
-    last = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr
-    if re.search(r"\d+ (failed|error)", last):
+    if done.returncode not in (0, 5):  # also of a signal
         return "failed"
-    return "passed" if " passed" in last else "skipped"
+    return "passed" if re.search(r"\d+ passed", done.stdout) else "skipped"
 
 
 def main() -> int:

@@ -22,13 +22,13 @@ from lsh import files
 from lsh.base.wording import counted
 from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
-from lsh.command.options import Matching, Running
+from lsh.command.options import Running
 from lsh.command.rows import Stored, added_values, cluster_rows, is_new, removed_rows, same_id
 from lsh.engine import dedup
-from lsh.engine import matching as engine
 from lsh.engine.dedup import CAP
+from lsh.engine.matching import Matching
 from lsh.files import ReadOptions, compression
-from lsh.sketch.planning import checked_bands
+from lsh.typing import Keep
 
 if TYPE_CHECKING:  # most runs do not need it
     from lsh.store.index import Index
@@ -249,7 +249,7 @@ def run(namespace: argparse.Namespace) -> None:
     watch = _Stopwatch()
     request = _request(namespace)
     if request.running.verbose:
-        console.say(f"{request.matching.hasher!r}\n{request.matching.bands}")
+        console.say(f"{request.matching.hasher!r}\n{request.matching.plan or request.matching.bands}")
     if request.index is not None and not request.running.quiet:
         indexing.say_recall(request.index, request.matching.threshold, request.matching.verify)
     inputs.note_memory(request.outputs.written(), request.running.quiet)
@@ -268,11 +268,12 @@ def _request(namespace: argparse.Namespace) -> Request:
     outputs = _outputs(namespace)
     _check_combinations(namespace, outputs)
     index = _opened_index(namespace, outputs)
-    matching = options.matching(namespace) if index is None else _matching_of(namespace, index)
+    keep = _keep(namespace)
+    matching = _matching(namespace, index, "first" if keep in BY_VALUE else keep)
     reading, running = options.reading(namespace), options.running(namespace)
     sources, references = _sources(namespace, outputs, index, reading, running)
     given = _given(namespace)
-    return Request(sources, references, index, _keep(namespace), matching, reading, running, outputs, given)
+    return Request(sources, references, index, keep, matching, reading, running, outputs, given)
 
 
 def _outputs(namespace: argparse.Namespace) -> Outputs:
@@ -352,11 +353,12 @@ def _opened_index(namespace: argparse.Namespace, outputs: Outputs) -> Index | No
     return indexing.opened(path)
 
 
-def _matching_of(namespace: argparse.Namespace, index: Index) -> Matching:
-    """Return which documents are near duplicates of each other and of those of an index."""
-    matching = options.matching_of_index(namespace, index.plan, index.hasher)
+def _matching(namespace: argparse.Namespace, index: Index | None, keep: Keep) -> Matching:
+    """Return which documents are near duplicates, of each other and of those of an index."""
+    if index is None:
+        return options.matching(namespace, keep)
     name = files.shown(namespace.against_index)
-    indexing.check_comparison(index, name, matching.threshold, matching.verify)
+    matching = options.matching_of_index(namespace, index, name, keep)
     if namespace.report is not None and not index.info()["texts"]:
         raise ValueError(f"--report shows texts, and {name} stores none; leave --report out")
     return matching
@@ -500,15 +502,9 @@ def _decide(
     priorities: inputs.Priorities | None,
     meter: console.Meter,
 ) -> lsh.Deduplication:
-    asked, running = request.matching, request.running
-    given: dict[str, Any] = {"verify": asked.verify, "clusters": asked.clusters, "missing": request.reading.missing}
-    given["keep"] = "first" if priorities is not None else request.keep
-    if request.index is not None:
-        matching = engine.Matching.of_index("against", request.index, asked.threshold, **given)
-    else:
-        matching = engine.Matching(asked.threshold, bands=asked.bands, hasher=asked.hasher, **given)
+    running = request.running
     run = dedup.Running.checked(running.max_memory, running.temp_dir, running.num_threads, meter)
-    return dedup.decide(matching, texts, against, run, None if priorities is None else priorities.values)
+    return dedup.decide(request.matching, texts, against, run, None if priorities is None else priorities.values)
 
 
 def _report(
@@ -587,10 +583,9 @@ def _write(
 def _print_counts(request: Request, counts: dict[str, Any]) -> None:
     """Print the counts: as JSON to standard output, as a summary line to standard error."""
     if request.outputs.json:
-        bands = checked_bands(request.matching.bands, request.matching.hasher.num_seeds).to_string()
         run = {
             "threshold": request.matching.threshold,
-            "bands": bands,
+            "bands": request.matching.bands.to_string(),
             "recall": None if counts["capped"] else _recall(request),
             "random_state": request.matching.hasher.random_state,
             "peak_memory": console.peak_memory(),
@@ -639,7 +634,6 @@ def _left_out(request: Request, counts: dict[str, Any]) -> str:
 def _recall(request: Request) -> float:
     """Return the planned recall of a pair at the threshold."""
     matching = request.matching
-    if isinstance(matching.bands, lsh.Plan) and matching.verify == "exact":
-        return matching.bands.recall_at(matching.threshold)
-    bands = checked_bands(matching.bands, matching.hasher.num_seeds)
-    return bands.probability(matching.threshold)
+    if matching.plan is not None and matching.is_exact:
+        return matching.plan.recall_at(matching.threshold)
+    return matching.bands.probability(matching.threshold)

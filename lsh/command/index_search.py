@@ -289,7 +289,7 @@ def _comparison(namespace: argparse.Namespace, index: Index, running: Running) -
     """Return the comparison, checked."""
     threshold = index.threshold if namespace.threshold is None else options.threshold(namespace)
     verify = None if namespace.verify == "none" else namespace.verify
-    indexing.check_comparison(index, files.shown(namespace.index), threshold, verify)
+    options.check_comparison(index, files.shown(namespace.index), threshold, verify)
     if running.verbose:
         console.say(f"{index.hasher!r}\n{index.bands}")
     if not running.quiet:

@@ -19,7 +19,6 @@ import lsh
 from lsh import files
 from lsh.base.errors import Parameter, Words
 from lsh.command import console, inputs, options
-from lsh.engine.matching import MIN_INDEX_RECALL
 from lsh.files import ReadOptions
 from lsh.text.batch import Batch
 
@@ -70,21 +69,6 @@ def opened(path: str, mode: Literal["r", "a"] = "r") -> Index:
         raise ValueError(f"no index at {folder}; create one with: lsh index create {folder}") from None
     except lsh.index.IndexLockedError as error:  # its remedy is for programs
         raise ValueError(f"{error.reason}; run this again when it has ended") from None
-
-
-def check_comparison(index: Index, name: str, threshold: float, verify: str | None) -> None:
-    """Check that the documents of an index can be compared: from this similarity, and by their texts for "exact"."""
-    recall = index._recalls(threshold, verify)[0]
-    if recall < MIN_INDEX_RECALL:
-        raise ValueError(
-            f"--threshold {threshold:g} has a recall of {recall:.2g} with the bands of {name}, which "
-            f"are for {index.threshold:g}; create an index with --threshold {threshold:g}"
-        )
-    if verify == "exact" and not index.info()["texts"]:
-        raise ValueError(
-            f"{name} stores no texts to compare; give --verify sketch to compare estimates, or create an "
-            "index with the texts (without --texts none)"
-        )
 
 
 def say_recall(index: Index, threshold: float, verify: str | None) -> None:

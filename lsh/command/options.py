@@ -10,18 +10,22 @@ import argparse
 import os
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import lsh
 from lsh import files
 from lsh._minhash import NORMALISATIONS
 from lsh.base import checks, threads
 from lsh.base.budget import memory_size, temporary_folder
+from lsh.engine.matching import MIN_INDEX_RECALL, Matching
 from lsh.files import ReadOptions
 from lsh.sketch.hasher import MAX_FSS_SEEDS
-from lsh.sketch.planning import DEFAULT_RECALL, DEFAULT_SEEDS, chosen_bands
+from lsh.sketch.planning import DEFAULT_RECALL, DEFAULT_SEEDS
 from lsh.text.shingling import NORMAL_FORMS, UNITS
-from lsh.typing import Missing, PresetName
+from lsh.typing import Keep, Missing, PresetName
+
+if TYPE_CHECKING:  # other commands do not need it
+    from lsh.store.index import Index
 
 MAX_RANDOM_STATE = 2**32 - 1
 MISSING = get_args(Missing)
@@ -107,23 +111,6 @@ each file is a document, and its path within the folder is the id. Hidden files 
 With names of columns, the text is the column text, content or body, or the only one beside the id, unless --field names
 it; the id is the column id, unless --id-field names it."""
 FORMATS = f"{FORMATS_AND_FIELDS} Without an id the number of the record is the id.\n"
-
-
-@dataclass(frozen=True)
-class Matching:
-    """Which documents are near duplicates, and the bands that find them; `lsh.deduplicate` explains each value.
-
-    Attributes
-    ----------
-    bands : Bands or Plan
-        The bands of --bands, else the plan for --recall.
-    """
-
-    threshold: float
-    hasher: lsh.MinHasher
-    bands: lsh.Bands | lsh.Plan
-    verify: Literal["exact", "sketch"] | None
-    clusters: Literal["representative", "components"]
 
 
 @dataclass(frozen=True)
@@ -307,7 +294,7 @@ def hasher(namespace: argparse.Namespace) -> lsh.MinHasher:
     return lsh.MinHasher(num_seeds(namespace), random_state=state, scheme="fss", shingles=shingles(namespace))
 
 
-def matching(namespace: argparse.Namespace) -> Matching:
+def matching(namespace: argparse.Namespace, keep: Keep = "first") -> Matching:
     """Return which documents are near duplicates, from the options or a preset.
 
     Raises
@@ -321,42 +308,55 @@ def matching(namespace: argparse.Namespace) -> Matching:
                 raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
         from lsh.sketch import presets  # slow to import
 
-        return _with_bands(presets.preset(namespace.preset).options(), recall=None)
+        return Matching(**presets.preset(namespace.preset).options(), keep=keep, missing=namespace.missing)
     given = bands(namespace)
-    verify = _given_or_default(namespace, "verify")
-    values = {
-        "threshold": threshold(namespace),
-        "hasher": hasher(namespace),
-        "bands": given,
-        "verify": None if verify == "none" else verify,
-        "clusters": _given_or_default(namespace, "clusters_mode"),
-    }
-    return _with_bands(values, recall=None if given is not None else recall(namespace))
+    recalled = None if given is not None else recall(namespace)
+    own = hasher(namespace)
+    return Matching(threshold(namespace), recall=recalled, bands=given, hasher=own, **_deciding(namespace, keep))
 
 
-def matching_of_index(namespace: argparse.Namespace, plan: lsh.Plan, hasher: lsh.MinHasher) -> Matching:
-    """Return which documents are near duplicates where an index has the hasher and the plan.
+def matching_of_index(namespace: argparse.Namespace, index: Index, name: str, keep: Keep = "first") -> Matching:
+    """Return which documents are near duplicates where an index has the hasher and the plan; `name` is its place.
 
     Raises
     ------
     ValueError
-        If an option that the index decides is given.
+        If an option that the index decides is given, or its documents cannot be compared so.
     """
-    for name in ("preset", "bands", "recall", "num_seeds", "random_state", *SHINGLE_OPTIONS):
-        if getattr(namespace, name) is not None:
-            option = f"--{name.replace('_', '-')}"
+    for given in ("preset", "bands", "recall", "num_seeds", "random_state", *SHINGLE_OPTIONS):
+        if getattr(namespace, given) is not None:
+            option = f"--{given.replace('_', '-')}"
             raise ValueError(f"{option} cannot be combined with --against-index, which has its own; leave {option} out")
+    least = index.threshold if namespace.threshold is None else threshold(namespace)
+    deciding = _deciding(namespace, keep)
+    check_comparison(index, name, least, deciding["verify"])
+    return Matching.of_index("against", index, least, **deciding)
+
+
+def check_comparison(index: Index, name: str, threshold: float, verify: str | None) -> None:
+    """Check that the documents of an index can be compared: from this similarity, and by their texts for "exact"."""
+    recall = index._recalls(threshold, verify)[0]
+    if recall < MIN_INDEX_RECALL:
+        raise ValueError(
+            f"--threshold {threshold:g} has a recall of {recall:.2g} with the bands of {name}, which "
+            f"are for {index.threshold:g}; create an index with --threshold {threshold:g}"
+        )
+    if verify == "exact" and not index.info()["texts"]:
+        raise ValueError(
+            f"{name} stores no texts to compare; give --verify sketch to compare estimates, or create an "
+            "index with the texts (without --texts none)"
+        )
+
+
+def _deciding(namespace: argparse.Namespace, keep: Keep) -> dict[str, Any]:
+    """Return the parameters of `Matching` besides those that find candidates."""
     verify = _given_or_default(namespace, "verify")
-    least = plan.threshold if namespace.threshold is None else threshold(namespace)
-    clusters = _given_or_default(namespace, "clusters_mode")
-    return Matching(least, hasher, plan, None if verify == "none" else verify, clusters)
-
-
-def _with_bands(values: dict[str, Any], recall: float | None) -> Matching:
-    """Return the values with their bands, checked or planned; bands are planned only here."""
-    filtered = values["verify"] == "exact"
-    bands, plan = chosen_bands(values["bands"], recall, values["threshold"], values["hasher"], filtered=filtered)
-    return Matching(**{**values, "bands": bands if plan is None else plan})
+    return {
+        "verify": None if verify == "none" else verify,
+        "clusters": _given_or_default(namespace, "clusters_mode"),
+        "keep": keep,
+        "missing": namespace.missing,
+    }
 
 
 def num_threads(namespace: argparse.Namespace) -> int | None:

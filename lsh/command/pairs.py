@@ -11,11 +11,12 @@ from itertools import islice
 
 import numpy as np
 
-import lsh
 from lsh import files
 from lsh.base.wording import counted
 from lsh.command import console, inputs, options
-from lsh.command.options import Matching, Running
+from lsh.command.options import Running
+from lsh.engine import dedup
+from lsh.engine.matching import Matching
 from lsh.files import ReadOptions
 
 MIN_PAIRS, MAX_PAIRS = 1 << 10, 1 << 18  # whose ids are read from the files at once, first a few
@@ -74,7 +75,7 @@ def run(namespace: argparse.Namespace) -> None:
     if namespace.output == files.STANDARD:
         console.check_standard_output()
     if running.verbose:
-        console.say(f"{matching.hasher!r}\n{matching.bands}")
+        console.say(f"{matching.hasher!r}\n{matching.plan or matching.bands}")
     inputs.note_memory([namespace.output], running.quiet)
     collections = [inputs.find(reading, one, running.quiet) for one in places]
     if len(collections) == 2 and (shared := inputs.shared_file(*collections)) is not None:
@@ -107,19 +108,9 @@ def _write_pairs(
             inputs.TextStream([one], notes=None if running.quiet else name, spill=spill)
             for one, name in zip(documents, names)
         ]
-        found = lsh.find_pairs(
-            sides[0],
-            matching.threshold,
-            others=sides[1] if len(sides) == 2 else None,
-            bands=matching.bands,
-            hasher=matching.hasher,
-            verify=matching.verify,
-            missing=reading.missing,
-            max_memory=running.max_memory,
-            temp_dir=running.temp_dir,
-            num_threads=running.num_threads,
-            progress=console.progress(running.quiet, output, sides, running.verbose),
-        )
+        meter = console.progress(running.quiet, output, sides, running.verbose)
+        run = dedup.Running.checked(running.max_memory, running.temp_dir, running.num_threads, meter)
+        found = dedup.pairs(matching, sides[0], sides[1] if len(sides) == 2 else None, run)
         target = opened.enter_context(files.Target(output, folder=running.temp_dir))
         number, most = 0, MIN_PAIRS
         while some := list(islice(found, most)):

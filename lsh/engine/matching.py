@@ -98,6 +98,15 @@ class Matching:
             recall=None,
         )
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Matching):
+            return NotImplemented
+        own, others = ({**vars(one), "keep": None} for one in (self, other))
+        return own == others and type(self.keep) is type(other.keep) and np.array_equal(self.keep, other.keep)
+
+    def __hash__(self) -> int:
+        return hash((self.threshold, self.hasher, self.bands, self.verify, self.clusters))
+
     def _set(self, **values: object) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)

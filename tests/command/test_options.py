@@ -18,7 +18,8 @@ from lsh import files, presets
 from lsh.base.budget import Spill
 from lsh.command import inputs, options
 from lsh.command.console import Parser
-from lsh.command.options import Matching, Running
+from lsh.command.options import Running
+from lsh.engine.matching import Matching
 from lsh.files import ReadOptions
 from lsh.sketch import planning
 
@@ -37,7 +38,7 @@ def test_defaults():
     namespace = parsed()
     hasher = lsh.MinHasher(128, scheme="fss", shingles=lsh.Shingles(8))
     matching = options.matching(namespace)
-    assert matching == Matching(0.8, hasher, lsh.plan(0.8, 0.99, 128), "exact", "representative")
+    assert matching == Matching() == Matching(0.8, bands=lsh.plan(0.8, 0.99, 128), hasher=hasher)
     assert options.reading(namespace) == ReadOptions(
         None, None, None, None, None, None, None, None, "error", "error", None
     )
@@ -52,7 +53,7 @@ def test_values_that_are_given():
     )
     hasher = lsh.MinHasher(64, scheme="fss", shingles=lsh.Shingles(3, "word", lowercase=True, normalize="NFKC"))
     bands = lsh.Bands(8, 4)
-    assert options.matching(namespace) == Matching(0.5, hasher, bands, None, "representative")
+    assert options.matching(namespace) == Matching(0.5, bands=bands, hasher=hasher, verify=None, missing="empty")
     csv = files.Format("csv", "gz")
     expected = ReadOptions(csv, "a.b", "key", None, None, False, ";", "latin-1", "skip", "empty", "*.md")
     assert options.reading(namespace) == expected
@@ -61,9 +62,9 @@ def test_values_that_are_given():
 
 def test_bands_are_given_or_planned():
     assert options.matching(parsed("--bands 20x6")).bands == lsh.Bands(20, 6)
-    planned = options.matching(parsed("--recall 0.9 --threshold 0.7")).bands
+    planned = options.matching(parsed("--recall 0.9 --threshold 0.7")).plan
     assert planned == lsh.plan(0.7, 0.9)
-    unfiltered = options.matching(parsed("--recall 0.9 --threshold 0.7 --verify none")).bands
+    unfiltered = options.matching(parsed("--recall 0.9 --threshold 0.7 --verify none")).plan
     assert unfiltered.recall_at(0.7) == unfiltered.probability(0.7) >= 0.9  # banding may use all of the allowed loss
     assert unfiltered.probability(0.7) < planned.probability(0.7)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from heapq import heapify, heappop, heapreplace
@@ -17,15 +18,14 @@ from lsh.sketch import sketch_filter
 from lsh.sketch.planning import Plan
 from lsh.sketch.rows import CONFIDENCE, wilson_interval
 from lsh.store.file_format import Array
-from lsh.store.manifest import Parameters
+from lsh.store.manifest import COLLISIONS, Parameters
 from lsh.store.matches import Match, Matches, as_match, matches_with
-from lsh.store.view import Found, Place, View
+from lsh.store.view import Found, Place, View, as_bytes
 from lsh.text.shingling import shingle_sets
 from lsh.typing import DocId, Lookup
 
 MAX_TOP = 2**62  # the most matches that are counted
 
-COLLISIONS = 2.0**-sketch_filter.BITS  # the probability that 8 bits of different components are equal
 FEW = 32  # candidates for which loops are faster than arrays
 STEP = 1024  # texts that are compared at once
 
@@ -100,6 +100,18 @@ def _passing(parameters: Parameters, least: int, similarity: float) -> float:
     """Return the probability that a document of this similarity has at least `least` equal components."""
     passing = sketch_filter.passing if parameters.sketch == "8bit" else sketch_filter.passing_whole
     return passing(parameters.hasher.num_seeds, least, similarity)
+
+
+def warn_without_texts(parameters: Parameters) -> None:
+    """Warn of what an index without texts does not do, from a function that a caller calls."""
+    threshold, recall = parameters.plan.threshold, recall_at(parameters, parameters.plan.threshold, False)
+    warnings.warn(
+        f"texts=None: without texts, similarities are estimated, so a query finds a document at the threshold of "
+        f"{threshold:g} with a probability of {recall:.2g} only, and deduplicate and find_pairs need verify='sketch' "
+        "for this index; use texts='stored', or a function that returns the text of an id",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 class Asked(NamedTuple):
@@ -301,14 +313,3 @@ class Search:
 def _counts(found: Found) -> NDArray[np.int64]:
     """Return the numbers of equal components, 0 without sketches."""
     return np.zeros(len(found.numbers), np.int64) if found.equal is None else found.equal.astype(np.int64)
-
-
-def as_bytes(doc_id: DocId, text: object) -> bytes | None:
-    """Return what `texts` returned as bytes."""
-    if text is None:
-        return None
-    if isinstance(text, str):
-        return text.encode("utf-8", "surrogatepass")
-    if isinstance(text, (bytes, bytearray, memoryview)):
-        return bytes(text)
-    raise TypeError(f"texts must return a text or None, got {type(text).__name__} for id {doc_id!r}")

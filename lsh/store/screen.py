@@ -20,10 +20,10 @@ from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan
 from lsh.store import arguments
-from lsh.store.arguments import DAY
 from lsh.store.index import Index
+from lsh.store.manifest import DAY, chosen_parameters
 from lsh.store.matches import Matches
-from lsh.store.query import bands_recall
+from lsh.store.query import bands_recall, warn_without_texts
 from lsh.text.batch import Batch
 from lsh.text.shingling import Shingles
 from lsh.typing import Decision, DocId, Lookup, Missing, Sketch, Text, Texts, Time
@@ -186,13 +186,13 @@ class Screen:
             shingles = SHINGLES
         threshold = None if isinstance(bands, Plan) else recommend
         planned = RECALL if bands is None and recall is None else recall
-        parameters, lookup = arguments.chosen_parameters(
+        parameters, lookup = chosen_parameters(
             hasher, bands, threshold, planned, shingles, num_seeds, random_state, sketch, texts, period
         )
         found = bands_recall(parameters, recommend, texts is not None)
         _check_recall(found, parameters.plan, recommend)
         if texts is None:
-            arguments.warn_without_texts(parameters)
+            warn_without_texts(parameters)
         index = Index._made(path, parameters, lookup, {NOTE: {"reject": reject, "recommend": recommend}})
         return cls(index, top=top)
 

@@ -49,7 +49,7 @@ def write_lines(path: Path, numbers: range) -> None:
 @pytest.fixture(autouse=True)
 def constant_lock(monkeypatch):
     """The file of the lock has the time at which it was locked, and `refused` compares all files."""
-    monkeypatch.setattr("lsh.store.lock.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
+    monkeypatch.setattr("lsh.store.disk.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
 
 
 @pytest.fixture
@@ -841,7 +841,7 @@ def test_an_index_must_exist(tmp_path, action):
 
 def test_another_writer_is_named(folder, monkeypatch):
     with Index.open(folder / "a.index", "a"):
-        monkeypatch.setattr("lsh.store.lock.socket.gethostname", lambda: "another machine")
+        monkeypatch.setattr("lsh.store.disk.socket.gethostname", lambda: "another machine")
         for more in (["add", "a.index", SAMPLE], ["remove", "a.index", "s001"], ["compact", "a.index"]):
             message = refused(folder, "index", *more)
             assert f"another writer has the index {folder / 'a.index'} open: process {os.getpid()} on " in message

@@ -43,6 +43,7 @@ import lsh.store.cache
 from lsh import Bands, Cache, MinHasher, Shingles
 from lsh.engine.grouping import BinSets, BinTables
 from lsh.sketch.planning import plan_for
+from lsh.store.banded import BandedStore
 
 both_sizes = pytest.mark.parametrize("hashbytes", [4, 8])
 
@@ -1974,7 +1975,8 @@ VIEWS = {
 
 def test_every_method_is_tried_below():
     """Every member of the class is tested in another thread, except constant members and views."""
-    own = {name for name, value in vars(Cache).items() if callable(value) or isinstance(value, (property, classmethod))}
+    members = vars(BandedStore) | vars(Cache)
+    own = {name for name, value in members.items() if callable(value) or isinstance(value, (property, classmethod))}
     own = {name for name in own if not name.startswith("_") or name.endswith("__")}
     assert own == set(QUESTIONS) | without_lock() | {"__init__", "create", "load", "bins", "fingerprints"}
     assert without_lock() == {"hasher", "plan", "bands", "num_bands", "band_width", "bins_", "recall_at"}

@@ -7,8 +7,8 @@ cache is saved as an index.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from functools import lru_cache, partial
+from collections.abc import Hashable, Iterable
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from lsh.sketch.planning import (
 )
 from lsh.sketch.rows import CONFIDENCE, many_fingerprints, one_fingerprint, wilson_interval
 from lsh.store.banded import BandedStore, StoredDocuments
-from lsh.store.matches import Match, Matches, matches_with
+from lsh.store.matches import Matches, as_match
 from lsh.text.ids import checked_id, in_order, listed_ids, new_id, several
 from lsh.text.shingling import Shingles
 from lsh.typing import Array, Fingerprint, Fingerprints, Missing, Text, Texts
@@ -435,14 +435,14 @@ class Cache(BandedStore):
         a 0.92 [0.85, 0.96]
         b 0.73 [0.64, 0.81]
         """
-        most, least, made = self._limits(top, min_similarity)
+        limits = self._limits(top, min_similarity)
         checks.one_of("text", text, "id", id)
         row = None if text is None else self._hasher.fingerprint(checks.text("text", text))
         with self._reading() as stored:
             if row is not None:
-                return made(self._matches(stored, row, None, most, least))
+                return self._matches(stored, row, None, *limits)
             own = stored.numbers[checked_id("id", id)]
-            return made(self._matches(stored, stored.rows[own], own, most, least))
+            return self._matches(stored, stored.rows[own], own, *limits)
 
     def query_docs(
         self,
@@ -476,33 +476,38 @@ class Cache(BandedStore):
         TypeError, ValueError
             If a text or a parameter is wrong, as for `query`.
         """
-        most, least, made = self._limits(top, min_similarity)
+        limits = self._limits(top, min_similarity)
         rows = self._hasher.fingerprints(texts, missing=missing, num_threads=num_threads)
         with self._reading() as stored:
-            return [made(self._matches(stored, row, None, most, least)) for row in rows]
+            return [self._matches(stored, row, None, *limits) for row in rows]
 
-    def _limits(self, top: object, min_similarity: object) -> tuple[int | None, float, Callable[..., Matches]]:
-        """Return the parameters of a query that leave out matches, checked, and what makes its `Matches`."""
+    def _limits(self, top: object, min_similarity: object) -> tuple[int | None, float, float]:
+        """Return the most matches of a query and their least similarity, checked, and the recall at this similarity."""
         most = None if top is None else checks.whole_number("top", top, 1)
         least = _least(min_similarity)
-        recall = _recall_at(self._bands, self._hasher.num_seeds, least, least)
-        return most, least, partial(tuple.__new__, matches_with(recall, least))
+        return most, least, _recall_at(self._bands, self._hasher.num_seeds, least, least)
 
     def _matches(
-        self, stored: StoredDocuments, row: Array, own: int | None, top: int | None, least: float
-    ) -> Iterator[Match]:
-        """Yield the matches of a fingerprint, but not the document with the number `own`."""
+        self,
+        stored: StoredDocuments,
+        row: Array,
+        own: int | None,
+        top: int | None,
+        min_similarity: float,
+        recall: float,
+    ) -> Matches:
+        """Return the matches of a fingerprint, but not the document with the number `own`."""
         numbers = stored.find(row)
         if own is not None:
             numbers = numbers[numbers != own]
         estimates = self._hasher.similarities(row, stored.rows[numbers])
         best = np.argsort(-estimates, kind="stable")  # numbers ascend in order of addition
-        best = best[estimates[best] >= least][:top]
+        best = best[estimates[best] >= min_similarity][:top]
         ids = [stored.ids[number] for number in numbers[best].tolist()]
         k, similarities = self._hasher.num_seeds, estimates[best].tolist()
         intervals = {similarity: wilson_interval(similarity, k, CONFIDENCE) for similarity in set(similarities)}
-        for doc_id, similarity in zip(ids, similarities):
-            yield Match(doc_id, similarity, intervals[similarity], False)
+        found = [as_match((doc_id, one, intervals[one], False)) for doc_id, one in zip(ids, similarities)]
+        return Matches(found, recall, min_similarity)
 
     # ---- copying ----
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from heapq import heapify, heappop, heapreplace
 from itertools import pairwise, repeat
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from lsh.sketch.planning import Plan
 from lsh.sketch.rows import CONFIDENCE, wilson_interval
 from lsh.store.file_format import Array
 from lsh.store.manifest import COLLISIONS, Parameters
-from lsh.store.matches import Match, Matches, as_match, matches_with
+from lsh.store.matches import Match, Matches, as_match
 from lsh.store.view import Found, Place, View, as_bytes
 from lsh.text.shingling import shingle_sets
 from lsh.typing import DocId, Lookup
@@ -102,6 +102,15 @@ def _passing(parameters: Parameters, least: int, similarity: float) -> float:
     return passing(parameters.hasher.num_seeds, least, similarity)
 
 
+def check_recall(name: str, similarity: float, recall: float, plan: Plan, remedy: str) -> None:
+    """Raise an error if the bands of an index find less than half of the documents of a similarity."""
+    if recall < MIN_INDEX_RECALL:
+        raise ValueError(
+            f"{name}={similarity:g} has a recall of {recall:.2g} with the bands of this index, which are for "
+            f"{plan.threshold:g}; {remedy}"
+        )
+
+
 def warn_without_texts(parameters: Parameters) -> None:
     """Warn of what an index without texts does not do, from a function that a caller calls."""
     threshold, recall = parameters.plan.threshold, recall_at(parameters, parameters.plan.threshold, False)
@@ -149,15 +158,12 @@ class Search:
         self.top = None if top is None else min(checks.whole_number("top", top, 1), MAX_TOP)
         self.verifies = parameters.texts or lookup is not None
         self.recall = recall_at(parameters, self.least, self.verifies)
-        if (reached := bands_recall(parameters, self.least, self.verifies)) < MIN_INDEX_RECALL:
-            raise ValueError(
-                f"min_similarity={self.least:g} has a recall of {reached:.2g} with the bands of this index, which "
-                f"are for {plan.threshold:g}; create an index with threshold={self.least:g} for it"
-            )
+        reached = bands_recall(parameters, self.least, self.verifies)
+        remedy = f"create an index with threshold={self.least:g} for it"
+        check_recall("min_similarity", self.least, reached, plan, remedy)
         if parameters.sketch == "none" and not self.verifies:
             raise ValueError("this index has neither sketches nor texts; open it with texts=, a function id -> text")
-        self._made = partial(tuple.__new__, matches_with(self.recall, self.least))
-        self.none: Matches = self._made(())
+        self.none = Matches((), self.recall, self.least)
         self._least_estimated = estimator.least_equal(self.least)
         self._least_equal = filter_least(parameters, self.least) if self.verifies else self._least_estimated
 
@@ -181,7 +187,7 @@ class Search:
                 hits.setdefault(i, []).append((one, bounds[i], bounds[i + 1]))
         for i, spans in hits.items():
             if matches := self._verified(view, spans, asked.own, asked.texts[i] or b""):
-                results[i] = self._made(matches)
+                results[i] = Matches(matches, self.recall, self.least)
         return results
 
     def _estimate(self, view: View, own: Place | None, found: list[Found], results: list[Matches]) -> None:
@@ -217,7 +223,7 @@ class Search:
         made = list(map(as_match, zip(ids, similarities, intervals, repeat(False))))
         starts = np.flatnonzero(np.diff(queries, prepend=-1))
         for i, (start, stop) in zip(queries[starts].tolist(), pairwise([*starts.tolist(), len(made)])):
-            results[i] = self._made(made[start:stop])
+            results[i] = Matches(made[start:stop], self.recall, self.least)
 
     def _estimate_few(self, view: View, own: Place | None, found: list[Found]) -> Matches:
         """Return the same for one query with few candidates, faster."""
@@ -234,7 +240,7 @@ class Search:
             Match(view.id(found[at].part, number), float(similarities[-same]), interval(-same), False)
             for same, _, at, number in ranked[: self.top]
         ]
-        return self._made(made) if made else self.none
+        return Matches(made, self.recall, self.least) if made else self.none
 
     def _verified(self, view: View, spans: list[tuple[Found, int, int]], own: Place | None, text: bytes) -> list[Match]:
         """Return the matches among candidates by the exact similarity of the texts, where they are known."""

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks, threads
-from lsh.engine.matching import MIN_INDEX_RECALL
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan
@@ -23,7 +22,7 @@ from lsh.store import arguments
 from lsh.store.index import Index
 from lsh.store.manifest import DAY, chosen_parameters
 from lsh.store.matches import Matches
-from lsh.store.query import bands_recall, warn_without_texts
+from lsh.store.query import bands_recall, check_recall, warn_without_texts
 from lsh.text.batch import Batch
 from lsh.text.shingling import Shingles
 from lsh.typing import Decision, DocId, Lookup, Missing, Sketch, Text, Texts, Time
@@ -408,17 +407,13 @@ class Screen:
 
 
 def _check_recall(recall: float, plan: Plan, recommend: float) -> None:
-    if recall < MIN_INDEX_RECALL:
+    remedy = "use more bands, narrower ones, or a higher recall"
+    if recommend < plan.threshold:
         remedy = (
             f"use recommend={plan.threshold:g} or more, or create an index for recommend={recommend:g} (Screen.create, "
             "lsh index create --screen)"
-            if recommend < plan.threshold
-            else "use more bands, narrower ones, or a higher recall"
         )
-        raise ValueError(
-            f"recommend={recommend:g} has a recall of {recall:.2g} with the bands of this index, which are for "
-            f"{plan.threshold:g}; {remedy}"
-        )
+    check_recall("recommend", recommend, recall, plan, remedy)
 
 
 def _thresholds(reject: object, recommend: object) -> tuple[float, float]:

@@ -94,13 +94,19 @@ def test_the_reference_has_each_public_name_once():
     assert found.keys() == names.keys()
 
 
+def members_of(public):
+    """The members of a class by name, with those of its bases in the package."""
+    bases = [base for base in reversed(public.__mro__) if base.__module__.startswith("lsh.")]
+    return {name: value for base in bases for name, value in vars(base).items()}
+
+
 def test_members_of_public_classes_have_docstrings():
     """The reference leaves out those that have none."""
     members = [
         (f"{name}.{member}", value)
         for name, public in public_names()
         if inspect.isclass(public) and not isinstance(public, types.GenericAlias)  # Python 3.10 takes these for classes
-        for member, value in vars(public).items()
+        for member, value in members_of(public).items()
         if not member.startswith("_") and (hasattr(value, "__get__") or callable(value))
     ]
     assert len(members) > 100
@@ -110,7 +116,7 @@ def test_members_of_public_classes_have_docstrings():
 def public_functions():
     """The public functions and methods, as pairs of a name and a function; classes themselves are not among them."""
     for name, public in public_names():
-        members = vars(public).items() if inspect.isclass(public) else [("", public)]
+        members = members_of(public).items() if inspect.isclass(public) else [("", public)]
         for member, value in members:
             function = getattr(value, "__func__", value)  # of class methods, too
             if not member.startswith("_") and inspect.isfunction(function):

@@ -14,12 +14,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.store import arrival, file_format
-from lsh.store.arrival import Kept, Piece
+from lsh.store import file_format
 from lsh.store.disk import Disk, DiskFile
 from lsh.store.file_format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, Array
 from lsh.store.searching import block_sums, merged, sorted_keys
-from lsh.store.segment import KEY_SECTIONS, STEP, Documents, Segment, Written, ends_dtype
+from lsh.store.segment import (
+    KEY_SECTIONS,
+    STEP,
+    Documents,
+    Kept,
+    Piece,
+    Segment,
+    Written,
+    arrival_ranks,
+    arrival_steps,
+    ends_dtype,
+    items_in_order,
+    values_in_order,
+)
 
 TEXT_BLOCK = 1 << 13  # bytes of texts that are compressed together
 LEVEL = 1  # of zlib
@@ -206,7 +218,7 @@ def merge_segments(
     count = sum(part.documents if keep is None else int(keep.sum()) for part, keep in zip(parts, kept))
     writer = SegmentWriter(disk, folder, name)
     try:
-        keyed = _merge_keys(writer, parts, arrival.ranks(parts, kept, np.uint32, STEP))
+        keyed = _merge_keys(writer, parts, arrival_ranks(parts, kept, np.uint32, STEP))
         writer.section("sketches", _kept_items(parts, kept, "sketches", parts[0].layout.components))
         _merge_ids(writer, parts, kept)
         times = _merge_times(writer, parts, kept)
@@ -243,7 +255,7 @@ def _kept_items(parts: list[Segment], kept: Kept, name: str, width: int) -> Iter
 
 def _ordered(parts: list[Segment], kept: Kept, read: Callable[[int, int, int], Array]) -> Iterator[Array]:
     """Yield the items of documents which are kept, in order; `read` returns those of a range of a segment."""
-    return (arrival.items_of(pieces, read) for pieces in arrival.steps(parts, kept, STEP))
+    return (items_in_order(pieces, read) for pieces in arrival_steps(parts, kept, STEP))
 
 
 def _merge_ids(writer: SegmentWriter, parts: list[Segment], kept: Kept) -> None:
@@ -271,8 +283,8 @@ def _kept_codes(parts: list[Segment], kept: Kept, sizes: list[Array]) -> Iterato
         codes = parts[part].codes_between(start, int(numbers[-1]) + 1)
         return codes if len(codes) == len(numbers) else [codes[i] for i in (numbers - start).tolist()]
 
-    for pieces in arrival.steps(parts, kept, STEP):
-        codes = arrival.listed(pieces, read)
+    for pieces in arrival_steps(parts, kept, STEP):
+        codes = values_in_order(pieces, read)
         sizes.append(np.fromiter(map(len, codes), np.uint64, len(codes)))
         yield np.frombuffer(b"".join(codes), np.uint8)
 
@@ -312,11 +324,11 @@ def _merge_times(writer: SegmentWriter, parts: list[Segment], kept: Kept) -> tup
 
 def _merged_texts(blocks: _TextBlocks, parts: list[Segment], kept: Kept) -> Iterator[Array]:
     """Yield the blocks of texts; blocks of one part without removed documents are copied as they are."""
-    for pieces in arrival.steps(parts, kept, TEXTS_STEP):
+    for pieces in arrival_steps(parts, kept, TEXTS_STEP):
         if len(pieces) == 1 and pieces[0].chosen is None:
             yield from _copied_blocks(blocks, parts[pieces[0].segment], pieces[0])
         else:
-            yield from blocks.packed(arrival.listed(pieces, lambda part, numbers: parts[part].texts(numbers)))
+            yield from blocks.packed(values_in_order(pieces, lambda part, numbers: parts[part].texts(numbers)))
 
 
 def _copied_blocks(blocks: _TextBlocks, part: Segment, piece: Piece) -> Iterator[Array]:

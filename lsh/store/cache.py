@@ -1,62 +1,39 @@
 """The banded cache: documents that may be similar share a bucket, so a query does not compare all documents.
 
-`Cache` defines the operations: which documents a query finds, what an id is, which document is replaced. The buckets
-are tables of the compiled module `lsh.engine.grouping`.
+`Cache` defines the operations: which documents a query finds, what an id is, which document is replaced, and how a
+cache is saved as an index.
 """
 
 from __future__ import annotations
 
 import os
-import threading
-import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator, KeysView, Mapping
-from contextlib import contextmanager
-from functools import lru_cache, partial
-from itertools import pairwise
-from typing import Any
+from collections.abc import Hashable, Iterable
+from functools import lru_cache
 
 import numpy as np
 
 from lsh.base import checks
 from lsh.sketch import sketch_filter
-from lsh.sketch.bands import Bands, equal_bands
-from lsh.sketch.hasher import MinHasher, checked_fingerprint, checked_hasher
+from lsh.sketch.bands import Bands
+from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import (
-    DEFAULT_RECALL,
-    DEFAULT_THRESHOLD,
     Plan,
-    check_plan,
-    checked_bands,
     chosen_hasher,
     chosen_plan,
-    plan_for,
-    plan_of,
 )
 from lsh.sketch.rows import CONFIDENCE, many_fingerprints, one_fingerprint, wilson_interval
-from lsh.store.cache_store import BandBins, FingerprintView, StoredDocuments
-from lsh.store.matches import Match, Matches, matches_with
-from lsh.text.ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids, several
+from lsh.store.banded import BandedStore, StoredDocuments
+from lsh.store.matches import Matches, as_match
+from lsh.text.ids import checked_id, in_order, listed_ids, new_id, several
 from lsh.text.shingling import Shingles
-from lsh.typing import Array, Fingerprint, Fingerprints, FoundId, Missing, Text, Texts
+from lsh.typing import Array, Fingerprint, Fingerprints, Missing, Text, Texts
 
 __all__ = ["Cache"]
 
 SPARE = 1024  # a cache is packed if it has so many more removed documents than stored ones
 
-_caches: weakref.WeakSet[Cache] = weakref.WeakSet()
 
-
-def _renew_locks() -> None:
-    """Make new locks in a forked process, where a lock may be held by a thread that does not exist."""
-    for cache in list(_caches):
-        cache._renew_lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_locks)
-
-
-class Cache:
+class Cache(BandedStore):
     """A store of documents that finds those which are similar to a given one.
 
     In each band, the documents that agree in all components of the band are in the same bucket. A query finds the
@@ -105,19 +82,6 @@ class Cache:
     >>> [(match.id, match.similarity) for match in cache.query(id="a")]
     [('b', 0.72)]
     """
-
-    def __init__(self, hasher: MinHasher, num_bands: int | None = None, *, bands: Bands | Plan | None = None) -> None:
-        self._hasher = checked_hasher(hasher)
-        _check_how_to_band(num_bands, bands)
-        if bands is None:
-            bands = _default_bands(hasher) if num_bands is None else equal_bands(num_bands, hasher.num_seeds)
-        elif isinstance(bands, Plan):
-            check_plan(bands, hasher, num_seeds=hasher.num_seeds, shingles=hasher.shingles)
-        self._plan = bands if isinstance(bands, Plan) else None
-        self._bands = checked_bands(bands, hasher.num_seeds)
-        self._version = 0  # the number of changes, so that an iteration detects one
-        self._stored = StoredDocuments(hasher, self._bands)
-        self._renew_lock()
 
     @classmethod
     def create(
@@ -175,131 +139,6 @@ class Cache:
         """
         hasher = chosen_hasher(hasher, shingles, num_seeds, random_state, bands)
         return cls(hasher=hasher, bands=chosen_plan(hasher, bands, threshold, recall, filtered=False))
-
-    def _renew_lock(self) -> None:
-        """Make a new lock, which no thread holds."""
-        self._lock = threading.RLock()
-        _caches.add(self)
-
-    def _store(self, ids: list[FoundId], rows: Array) -> None:
-        """Replace the store by a new one with these documents, whose ids differ from each other."""
-        stored = StoredDocuments(self._hasher, self._bands)
-        stored.add(ids, rows)
-        self._stored = stored
-
-    @contextmanager
-    def _changing(self) -> Iterator[StoredDocuments]:
-        """Hold the lock for a change. If it is interrupted (a signal, a fork), the next use of the store repairs it."""
-        with self._reading() as stored:
-            self._version += 1
-            yield stored
-
-    @contextmanager
-    def _reading(self) -> Iterator[StoredDocuments]:
-        """Hold the lock for reading."""
-        with self._lock:
-            if self._stored.torn:
-                self._pack()
-            yield self._stored
-
-    def _pack(self) -> None:
-        """Replace the store by a new one without removed documents."""
-        self._store(*self._stored.content())
-
-    # ---- what it is ----
-
-    @property
-    def hasher(self) -> MinHasher:
-        """The hasher that computes the fingerprints."""
-        return self._hasher
-
-    @property
-    def bands(self) -> Bands:
-        """The bands."""
-        return self._bands
-
-    @property
-    def plan(self) -> Plan:
-        """The bands, and the threshold and recall for which they were chosen.
-
-        Of bands that were given without a threshold: the least threshold, in hundredths, at which their recall is 0.99.
-        """
-        return plan_of(self._bands, self._hasher.num_seeds) if self._plan is None else self._plan
-
-    @property
-    def num_bands(self) -> int:
-        """The number of bands."""
-        return self._bands.num_bands
-
-    @property
-    def band_width(self) -> int | tuple[int, ...]:
-        """The number of components of a band; a tuple of all widths if they differ."""
-        return self._bands.band_width
-
-    @property
-    def bins(self) -> tuple[Mapping[int, KeysView[FoundId]], ...]:
-        """A read-only view of the buckets: for each band a mapping from key to the set of ids, in order of addition.
-
-        To read all buckets, iterate over ``items()`` or ``values()`` of a band; access by key is several times slower.
-        """
-        return tuple(BandBins(self, band) for band in range(self.num_bands))
-
-    @property
-    def fingerprints(self) -> Mapping[FoundId, Array]:
-        """A read-only view of the fingerprints: a mapping from id to fingerprint.
-
-        If other threads may change the cache, make a dict with ``dict(cache.fingerprints.items())``, which reads all
-        documents at once. ``dict(cache.fingerprints)`` reads them one by one, and raises a KeyError for a document that
-        was removed meanwhile.
-        """
-        return FingerprintView(self)
-
-    def bins_(self, fingerprint: Text | Fingerprint) -> Iterator[tuple[int, Array]]:
-        """Yield the number of each band and its components, of a fingerprint or of that of a text.
-
-        Parameters
-        ----------
-        fingerprint : text or fingerprint
-            The document.
-
-        Yields
-        ------
-        tuple
-            The number of a band, from 0 on, and its components, shape ``(width,)``, `MinHasher.dtype`.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the argument is neither a text nor a fingerprint with this hasher's shape and dtype.
-        """
-        row = checked_fingerprint(self._hasher, "fingerprint", fingerprint)
-        bounds = self._bands.bounds.tolist()
-        yield from enumerate(row[start:stop] for start, stop in pairwise(bounds))
-
-    def __len__(self) -> int:
-        with self._reading() as stored:
-            return len(stored.numbers)
-
-    def __contains__(self, doc_id: object) -> bool:
-        with self._reading() as stored:
-            return doc_id in stored.numbers
-
-    def __iter__(self) -> Iterator[FoundId]:
-        """Iterate over the ids in order of addition."""
-        with self._reading() as stored:
-            version, ids = self._version, stored.current_ids()
-        for doc_id in ids:
-            yield doc_id
-            self._check_version(version)
-
-    def _check_version(self, version: int) -> None:
-        """Raise an error if the cache has changed since this version."""
-        with self._lock:
-            if version != self._version:
-                raise RuntimeError("the cache was changed while it was iterated over")
-
-    def __repr__(self) -> str:
-        return f"<Cache of {len(self)} documents, {self._bands!r}, {self._hasher!r}>"
 
     # ---- adding and removing ----
 
@@ -596,14 +435,14 @@ class Cache:
         a 0.92 [0.85, 0.96]
         b 0.73 [0.64, 0.81]
         """
-        most, least, made = self._limits(top, min_similarity)
+        limits = self._limits(top, min_similarity)
         checks.one_of("text", text, "id", id)
         row = None if text is None else self._hasher.fingerprint(checks.text("text", text))
         with self._reading() as stored:
             if row is not None:
-                return made(self._matches(stored, row, None, most, least))
+                return self._matches(stored, row, None, *limits)
             own = stored.numbers[checked_id("id", id)]
-            return made(self._matches(stored, stored.rows[own], own, most, least))
+            return self._matches(stored, stored.rows[own], own, *limits)
 
     def query_docs(
         self,
@@ -637,212 +476,38 @@ class Cache:
         TypeError, ValueError
             If a text or a parameter is wrong, as for `query`.
         """
-        most, least, made = self._limits(top, min_similarity)
+        limits = self._limits(top, min_similarity)
         rows = self._hasher.fingerprints(texts, missing=missing, num_threads=num_threads)
         with self._reading() as stored:
-            return [made(self._matches(stored, row, None, most, least)) for row in rows]
+            return [self._matches(stored, row, None, *limits) for row in rows]
 
-    def _limits(self, top: object, min_similarity: object) -> tuple[int | None, float, Callable[..., Matches]]:
-        """Return the parameters of a query that leave out matches, checked, and what makes its `Matches`."""
+    def _limits(self, top: object, min_similarity: object) -> tuple[int | None, float, float]:
+        """Return the most matches of a query and their least similarity, checked, and the recall at this similarity."""
         most = None if top is None else checks.whole_number("top", top, 1)
         least = _least(min_similarity)
-        recall = _recall_at(self._bands, self._hasher.num_seeds, least, least)
-        return most, least, partial(tuple.__new__, matches_with(recall, least))
+        return most, least, _recall_at(self._bands, self._hasher.num_seeds, least, least)
 
     def _matches(
-        self, stored: StoredDocuments, row: Array, own: int | None, top: int | None, least: float
-    ) -> Iterator[Match]:
-        """Yield the matches of a fingerprint, but not the document with the number `own`."""
+        self,
+        stored: StoredDocuments,
+        row: Array,
+        own: int | None,
+        top: int | None,
+        min_similarity: float,
+        recall: float,
+    ) -> Matches:
+        """Return the matches of a fingerprint, but not the document with the number `own`."""
         numbers = stored.find(row)
         if own is not None:
             numbers = numbers[numbers != own]
         estimates = self._hasher.similarities(row, stored.rows[numbers])
         best = np.argsort(-estimates, kind="stable")  # numbers ascend in order of addition
-        best = best[estimates[best] >= least][:top]
+        best = best[estimates[best] >= min_similarity][:top]
         ids = [stored.ids[number] for number in numbers[best].tolist()]
         k, similarities = self._hasher.num_seeds, estimates[best].tolist()
         intervals = {similarity: wilson_interval(similarity, k, CONFIDENCE) for similarity in set(similarities)}
-        for doc_id, similarity in zip(ids, similarities):
-            yield Match(doc_id, similarity, intervals[similarity], False)
-
-    def get_duplicates_of(
-        self, doc: Text | None = None, doc_id: Hashable | None = None, min_jaccard: float | None = None
-    ) -> set[FoundId]:
-        """Find the stored documents that share a bucket with a document.
-
-        Parameters
-        ----------
-        doc : str, bytes, bytearray or memoryview, optional
-            The text. A ``str`` is always a text here; pass an id as `doc_id`.
-        doc_id : hashable, optional
-            The id of a stored document, to find documents that are similar to it. If the id is unknown, `doc` is used,
-            if it is given.
-        min_jaccard : float, optional
-            Return only documents with this estimated similarity or a higher one, 0 to 1. The estimate of a document of
-            just this similarity is lower in about half of the cases, so use a somewhat lower value, or compare the
-            texts.
-
-        Returns
-        -------
-        set
-            The ids; with `doc_id`, the id of the document itself is among them.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter has a wrong type or is out of range, or there is neither a document nor a known id.
-        """
-        least = checks.optional_fraction("min_jaccard", min_jaccard)
-        with self._reading() as stored:
-            row = self._asked(stored, doc, doc_id)
-            numbers = stored.find(row)
-            if least is not None:
-                numbers = numbers[self._hasher.similarities(row, stored.rows[numbers]) >= least]
-            return {stored.ids[number] for number in numbers.tolist()}
-
-    def _asked(self, stored: StoredDocuments, doc: Text | None, doc_id: Hashable | None) -> Array:
-        """Return the fingerprint of a query: that of the stored document if its id is known, else that of the text."""
-        if doc is not None:
-            checks.text("doc", doc)
-        if doc_id is not None and checked_id("doc_id", doc_id) in stored.numbers:
-            row: Array = stored.rows[stored.numbers[doc_id]]
-            return row
-        if doc is not None:
-            return self._hasher.fingerprint(doc)
-        if doc_id is None:
-            raise ValueError("doc or doc_id must be given, got neither")
-        raise ValueError(f"no document is stored under the doc_id {doc_id!r}; give doc, or the id of a stored document")
-
-    def is_duplicate(self, doc: Text | None = None, doc_id: Hashable | None = None) -> bool:
-        """Tell whether `get_duplicates_of` finds any document.
-
-        A stored document is a duplicate of itself, as in mattilyra/LSH: with its id or its text the answer is True,
-        unless it has no shingles. To find other documents that are similar to it, use ``query(id=...)``, which
-        leaves it out.
-
-        Parameters
-        ----------
-        doc : str, bytes, bytearray or memoryview, optional
-            The text.
-        doc_id : hashable, optional
-            The id of a stored document. If the id is unknown, `doc` is used, if it is given.
-
-        Returns
-        -------
-        bool
-            Whether a stored document shares a bucket with the given one.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter has a wrong type, or there is neither a document nor a known id.
-        """
-        return bool(self.get_duplicates_of(doc, doc_id))
-
-    def get_all_duplicates(self, min_jaccard: float | None = None) -> set[tuple[FoundId, FoundId]]:
-        """Find all pairs of stored documents that share a bucket.
-
-        Parameters
-        ----------
-        min_jaccard : float, optional
-            Return only pairs with this estimated similarity or a higher one, 0 to 1. The estimate of a pair of just
-            this similarity is lower in about half of the cases, so use a somewhat lower value, or compare the texts.
-
-        Returns
-        -------
-        set of tuple
-            Pairs of ids, each pair once, the id that was added earlier first.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `min_jaccard` is no number from 0 to 1.
-
-        Examples
-        --------
-        >>> import lsh
-        >>> cache = lsh.Cache(lsh.MinHasher(100))
-        >>> texts = ["A cat sat on the mat.", "A dog ran in the park.", "A cat sat on the mat!"]
-        >>> cache.add_docs(texts, ["a", "b", "c"])
-        >>> cache.get_all_duplicates()
-        {('a', 'c')}
-        """
-        return set(self.iter_duplicates(min_jaccard))
-
-    def iter_duplicates(self, min_jaccard: float | None = None) -> Iterator[tuple[FoundId, FoundId]]:
-        """Yield the pairs of `get_all_duplicates` one by one, without holding all of them in memory.
-
-        Parameters
-        ----------
-        min_jaccard : float, optional
-            As for `get_all_duplicates`.
-
-        Yields
-        ------
-        tuple
-            Two ids, that of the document that was added earlier first.
-
-        Raises
-        ------
-        RuntimeError
-            If the cache is changed before the iteration ends.
-        """
-        return self._pairs(checks.optional_fraction("min_jaccard", min_jaccard))
-
-    def _pairs(self, least: float | None) -> Iterator[tuple[FoundId, FoundId]]:
-        with self._lock:
-            version = self._version
-        for band in range(self.num_bands):
-            with self._reading() as stored:
-                self._check_version(version)
-                _, documents, bounds = stored.tables.bins(band)
-            shared = np.flatnonzero(np.diff(bounds) > 1)  # buckets of two documents or more
-            for start, stop in zip(bounds[shared].tolist(), bounds[shared + 1].tolist()):
-                numbers = documents[start:stop]
-                with self._reading() as stored:
-                    self._check_version(version)
-                    rows, ids = stored.rows[numbers], [stored.ids[number] for number in numbers]
-                earlier_keys = self._bands.keys(rows)[:band]
-                for i in range(len(numbers) - 1):
-                    # a pair is yielded in the first band that it shares
-                    fresh = ~(earlier_keys[:, i + 1 :] == earlier_keys[:, i, None]).any(axis=0)
-                    if least is not None:
-                        fresh &= self._hasher.similarities(rows[i], rows[i + 1 :]) >= least
-                    for j in np.flatnonzero(fresh).tolist():
-                        yield ids[i], ids[i + 1 + j]
-                        self._check_version(version)
-
-    def filter_candidates(
-        self, pairs: Iterable[tuple[FoundId, FoundId]], min_jaccard: float
-    ) -> set[tuple[FoundId, FoundId]]:
-        """Return the given pairs of stored ids whose estimated similarity is at least `min_jaccard`.
-
-        Parameters
-        ----------
-        pairs : iterable of tuple
-            Pairs of ids of stored documents.
-        min_jaccard : float
-            Estimated similarity, 0 to 1.
-
-        Returns
-        -------
-        set of tuple
-            Those of the pairs.
-
-        Raises
-        ------
-        KeyError
-            If an id is unknown.
-        TypeError
-            If an element of `pairs` is not a pair of ids.
-        """
-        least = checks.fraction("min_jaccard", min_jaccard, zero=True)
-        with self._reading() as stored:
-            return {
-                (a, b)
-                for a, b in pairs_of_ids(pairs)
-                if self._hasher.similarities(stored.rows[stored.numbers[a]], stored.rows[stored.numbers[b]]) >= least
-            }
+        found = [as_match((doc_id, one, intervals[one], False)) for doc_id, one in zip(ids, similarities)]
+        return Matches(found, recall, min_similarity)
 
     # ---- copying ----
 
@@ -872,10 +537,10 @@ class Cache:
         >>> list(loaded), loaded.plan == cache.plan
         (['a'], True)
         """
-        with self._reading() as stored:
-            ids, rows = stored.content()
         from lsh.store import saved_cache  # slow to import
 
+        with self._reading() as stored:
+            ids, rows = stored.content()
         saved_cache.save(os.fspath(path), self._hasher, self.plan, ids, rows)
 
     @classmethod
@@ -906,17 +571,6 @@ class Cache:
         cache._store(ids, rows)
         return cache
 
-    def __getstate__(self) -> dict[str, Any]:
-        with self._reading() as stored:
-            own = {name: value for name, value in self.__dict__.items() if name not in _OWN_STATE}
-            return {"attributes": own, "documents": stored.content()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state["attributes"])
-        self._version = 0
-        self._store(*state["documents"])
-        self._renew_lock()
-
 
 @lru_cache(maxsize=64)
 def _recall_at(bands: Bands, num_seeds: int, similarity: float, least: float) -> float:
@@ -927,27 +581,3 @@ def _recall_at(bands: Bands, num_seeds: int, similarity: float, least: float) ->
 def _least(min_similarity: object) -> float:
     """Return the least similarity of a query of a cache, checked."""
     return 0.0 if min_similarity is None else checks.fraction("min_similarity", min_similarity, zero=True)
-
-
-_OWN_STATE = frozenset({"_lock", "_version", "_stored"})
-
-
-def _default_bands(hasher: MinHasher) -> Bands | Plan:
-    """Return a plan, or bands of one component, which find the most, if there are too few seeds for a plan."""
-    if 1 - (1 - DEFAULT_THRESHOLD) ** hasher.num_seeds < DEFAULT_RECALL:
-        return Bands(hasher.num_seeds, 1)
-    return plan_for(hasher, DEFAULT_THRESHOLD, DEFAULT_RECALL, filtered=False)
-
-
-def _check_how_to_band(num_bands: object, bands: object) -> None:
-    """Raise an error if both are given, or one is given in place of the other."""
-    if num_bands is not None and bands is not None:
-        raise ValueError("num_bands and bands cannot be combined; give one of them")
-    if isinstance(num_bands, (Bands, Plan)):
-        got = type(num_bands).__name__
-        raise TypeError(f"num_bands must be a whole number, got {got}; pass it by name, as bands=")
-    if isinstance(bands, (int, np.integer)) and not isinstance(bands, bool):
-        got = type(bands).__name__
-        raise TypeError(
-            f"bands must be a Bands or a Plan, got {got}; write num_bands={bands}, or bands=lsh.Bands({bands}, width)"
-        )

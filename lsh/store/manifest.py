@@ -14,15 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from lsh.base import checks
+from lsh.base import checks, errors
+from lsh.sketch import sketch_filter
+from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
-from lsh.sketch.planning import Plan
+from lsh.sketch.planning import Plan, chosen_hasher, chosen_plan
 from lsh.store import file_format
 from lsh.store.disk import Disk, write_file
 from lsh.store.file_format import HEADER, MANIFEST_MAGIC, REMOVED_HEADER, REMOVED_MAGIC, Array, IndexDamagedError
 from lsh.store.segment import Layout, Written
+from lsh.text.shingling import Shingles
+from lsh.typing import Lookup
 
+DAY = 86400.0  # seconds
+MAX_COMPONENTS = 2**16 - 1  # of a fingerprint: the number of equal ones is uint16
 SKETCHES = ("8bit", "full", "none")
+COLLISIONS = 2.0**-sketch_filter.BITS  # the probability that 8 bits of different components are equal
 MAX_PERIOD = 2**62  # microseconds
 MAX_ARRIVALS = 2**62  # the greatest number of arrival
 
@@ -284,3 +291,72 @@ def microseconds(name: str, seconds: object) -> int:
     if not math.isfinite(seconds) or not 1e-6 <= seconds <= MAX_PERIOD / 1e6:
         raise ValueError(f"{name} must be a number of seconds, 0.000001 or more, got {seconds}")
     return round(float(seconds) * 1e6)
+
+
+# ---- the parameters of a new index ----
+
+
+def chosen_parameters(
+    hasher: MinHasher | None,
+    bands: Bands | Plan | None,
+    threshold: float | None,
+    recall: float | None,
+    shingles: Shingles | None,
+    num_seeds: int | None,
+    random_state: int | None,
+    sketch: object,
+    texts: object,
+    period: object,
+) -> tuple[Parameters, Lookup | None]:
+    """Return the parameters of a new index, and the function that returns its texts."""
+    stored, lookup = where_texts_are(texts)
+    chosen = chosen_hasher(hasher, shingles, num_seeds, random_state, bands)
+    parameters = Parameters(
+        chosen,
+        chosen_plan(chosen, bands, threshold, recall, filtered=True),
+        checks.choice("sketch", sketch, SKETCHES),
+        stored,
+        microseconds("period", period),
+    )
+    if chosen.num_seeds > MAX_COMPONENTS:
+        raise errors.bad_value("num_seeds", f"must be at most {MAX_COMPONENTS} for an index, got {chosen.num_seeds}")
+    if parameters.sketch == "none" and texts is None:
+        raise ValueError("sketch='none' requires texts='stored', or a function that returns the text of an id")
+    return parameters, lookup
+
+
+def where_texts_are(texts: object) -> tuple[bool, Lookup | None]:
+    """Return whether texts are stored, and the function that returns them."""
+    if texts is None or texts == "stored":
+        return texts == "stored", None
+    if not callable(texts):
+        raise TypeError(f"texts must be None, 'stored' or a function id -> text, got {texts!r:.80}")
+    return False, texts
+
+
+def checked_lookup(texts: object, parameters: Parameters) -> Lookup | None:
+    if texts is None:
+        return None
+    if not callable(texts):
+        raise TypeError(f"texts must be a function id -> text, got {type(texts).__name__}")
+    if parameters.texts:
+        raise ValueError("texts must not be given: the index stores its texts")
+    return texts
+
+
+def check_same(own: Parameters, other: Parameters) -> None:
+    """Check that another index has the same parameters, so that it can be merged."""
+    for name in ("hasher", "plan", "sketch", "texts"):
+        if getattr(own, name) != getattr(other, name):
+            shown = [_shown(one, name) for one in (other, own)]
+            raise errors.bad_value("other", f"must have the same {name}, got {shown[0]}, this index has {shown[1]}")
+
+
+def _shown(parameters: Parameters, name: str) -> str:
+    """Return a parameter for a message."""
+    if name == "texts":
+        return "stored texts" if parameters.texts else "no texts"
+    plan = parameters.plan
+    if name == "plan":
+        return f"threshold {plan.threshold:g}, recall {plan.recall:g}, bands {plan.bands.to_string()}"
+    return repr(getattr(parameters, name))

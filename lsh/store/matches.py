@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 from lsh.sketch.planning import below_one
@@ -46,12 +46,14 @@ class Matches(tuple[Match, ...]):
         The least similarity of a match: as the query asked for; else the threshold of an `Index`, and 0 for a `Cache`.
     """
 
-    __slots__ = ()
     recall: float
     min_similarity: float
 
     def __new__(cls, matches: Iterable[Match], recall: float, min_similarity: float) -> Matches:
-        return tuple.__new__(matches_with(recall, min_similarity), matches)
+        made = tuple.__new__(cls, matches)
+        made.recall = recall
+        made.min_similarity = min_similarity
+        return made
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Matches, (tuple(self), self.recall, self.min_similarity)
@@ -59,12 +61,6 @@ class Matches(tuple[Match, ...]):
     def __repr__(self) -> str:
         recall, least = below_one(self.recall, ".4g"), below_one(self.min_similarity, "g")
         return f"Matches({list(self)!r}, recall={recall}, min_similarity={least})"
-
-
-@lru_cache(maxsize=64)
-def matches_with(recall: float, min_similarity: float) -> type[Matches]:
-    """Return a subclass that has these attributes: objects with attributes of their own take three times as long."""
-    return type("Matches", (Matches,), {"__slots__": (), "recall": recall, "min_similarity": min_similarity})
 
 
 as_match = partial(tuple.__new__, Match)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from heapq import heapify, heappop, heapreplace
 from itertools import pairwise, repeat
 from typing import NamedTuple
@@ -17,15 +18,14 @@ from lsh.sketch import sketch_filter
 from lsh.sketch.planning import Plan
 from lsh.sketch.rows import CONFIDENCE, wilson_interval
 from lsh.store.file_format import Array
-from lsh.store.manifest import Parameters
-from lsh.store.matches import Match, Matches, as_match, matches_with
-from lsh.store.view import Found, Place, View
+from lsh.store.manifest import COLLISIONS, Parameters
+from lsh.store.matches import Match, Matches, as_match
+from lsh.store.view import Found, Place, View, as_bytes
 from lsh.text.shingling import shingle_sets
 from lsh.typing import DocId, Lookup
 
 MAX_TOP = 2**62  # the most matches that are counted
 
-COLLISIONS = 2.0**-sketch_filter.BITS  # the probability that 8 bits of different components are equal
 FEW = 32  # candidates for which loops are faster than arrays
 STEP = 1024  # texts that are compared at once
 
@@ -102,6 +102,25 @@ def _passing(parameters: Parameters, least: int, similarity: float) -> float:
     return passing(parameters.hasher.num_seeds, least, similarity)
 
 
+def check_recall(name: str, similarity: float, recall: float, plan: Plan, remedy: errors.Words) -> None:
+    """Raise an error if the bands of an index find less than half of the documents of a similarity."""
+    if recall < MIN_INDEX_RECALL:
+        reason = f"has a recall of {recall:.2g} with the bands of this index, which are for {plan.threshold:g}; "
+        raise errors.bad_value(errors.Parameter(name, similarity), reason + errors.message(remedy))
+
+
+def warn_without_texts(parameters: Parameters) -> None:
+    """Warn of what an index without texts does not do, from a function that a caller calls."""
+    threshold, recall = parameters.plan.threshold, recall_at(parameters, parameters.plan.threshold, False)
+    warnings.warn(
+        f"texts=None: without texts, similarities are estimated, so a query finds a document at the threshold of "
+        f"{threshold:g} with a probability of {recall:.2g} only, and deduplicate and find_pairs need verify='sketch' "
+        "for this index; use texts='stored', or a function that returns the text of an id",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
 class Asked(NamedTuple):
     """Queries: their keys (bands, q), sketches, texts to compare, and the places of those that are stored."""
 
@@ -137,14 +156,12 @@ class Search:
         self.top = None if top is None else min(checks.whole_number("top", top, 1), MAX_TOP)
         self.verifies = parameters.texts or lookup is not None
         self.recall = recall_at(parameters, self.least, self.verifies)
-        if (reached := bands_recall(parameters, self.least, self.verifies)) < MIN_INDEX_RECALL:
-            reason = f"has a recall of {reached:.2g} with the bands of this index, which are for {plan.threshold:g}"
-            remedy = "; create an index with " + errors.Parameter("threshold", self.least) + " for it"
-            raise errors.bad_value(errors.Parameter("min_similarity", self.least), reason + remedy)
+        reached = bands_recall(parameters, self.least, self.verifies)
+        remedy = "create an index with " + errors.Parameter("threshold", self.least) + " for it"
+        check_recall("min_similarity", self.least, reached, plan, remedy)
         if parameters.sketch == "none" and not self.verifies:
             raise ValueError("this index has neither sketches nor texts; open it with texts=, a function id -> text")
-        self._made = partial(tuple.__new__, matches_with(self.recall, self.least))
-        self.none: Matches = self._made(())
+        self.none = Matches((), self.recall, self.least)
         self._least_estimated = estimator.least_equal(self.least)
         self._least_equal = filter_least(parameters, self.least) if self.verifies else self._least_estimated
 
@@ -168,7 +185,7 @@ class Search:
                 hits.setdefault(i, []).append((one, bounds[i], bounds[i + 1]))
         for i, spans in hits.items():
             if matches := self._verified(view, spans, asked.own, asked.texts[i] or b""):
-                results[i] = self._made(matches)
+                results[i] = Matches(matches, self.recall, self.least)
         return results
 
     def _estimate(self, view: View, own: Place | None, found: list[Found], results: list[Matches]) -> None:
@@ -204,7 +221,7 @@ class Search:
         made = list(map(as_match, zip(ids, similarities, intervals, repeat(False))))
         starts = np.flatnonzero(np.diff(queries, prepend=-1))
         for i, (start, stop) in zip(queries[starts].tolist(), pairwise([*starts.tolist(), len(made)])):
-            results[i] = self._made(made[start:stop])
+            results[i] = Matches(made[start:stop], self.recall, self.least)
 
     def _estimate_few(self, view: View, own: Place | None, found: list[Found]) -> Matches:
         """Return the same for one query with few candidates, faster."""
@@ -221,7 +238,7 @@ class Search:
             Match(view.id(found[at].part, number), float(similarities[-same]), interval(-same), False)
             for same, _, at, number in ranked[: self.top]
         ]
-        return self._made(made) if made else self.none
+        return Matches(made, self.recall, self.least) if made else self.none
 
     def _verified(self, view: View, spans: list[tuple[Found, int, int]], own: Place | None, text: bytes) -> list[Match]:
         """Return the matches among candidates by the exact similarity of the texts, where they are known."""
@@ -300,14 +317,3 @@ class Search:
 def _counts(found: Found) -> NDArray[np.int64]:
     """Return the numbers of equal components, 0 without sketches."""
     return np.zeros(len(found.numbers), np.int64) if found.equal is None else found.equal.astype(np.int64)
-
-
-def as_bytes(doc_id: DocId, text: object) -> bytes | None:
-    """Return what `texts` returned as bytes."""
-    if text is None:
-        return None
-    if isinstance(text, str):
-        return text.encode("utf-8", "surrogatepass")
-    if isinstance(text, (bytes, bytearray, memoryview)):
-        return bytes(text)
-    raise TypeError(f"texts must return a text or None, got {type(text).__name__} for id {doc_id!r}")

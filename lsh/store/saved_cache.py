@@ -11,8 +11,8 @@ import numpy as np
 
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan
-from lsh.store import arguments, file_format, manifest
-from lsh.store.disk import Disk
+from lsh.store import file_format, manifest
+from lsh.store.disk import Disk, folder_of, made_folders
 from lsh.store.file_format import NO_TIME
 from lsh.store.index import Index
 from lsh.store.manifest import Parameters
@@ -25,12 +25,12 @@ STEP = 1 << 13  # documents that are written or read at once
 def save(path: str, hasher: MinHasher, plan: Plan, ids: list[DocId], rows: Array) -> None:
     """Write documents as a new index, in a folder beside `path` that takes its place when all are on the disk."""
     codes = file_format.encoded_ids("the ids of the cache", ids)
-    folder, disk = os.path.realpath(arguments.folder_of(path)), Disk()
-    made = arguments.made_folders(folder)
+    folder, disk = os.path.realpath(folder_of(path)), Disk()
+    made = made_folders(folder)
     beside = tempfile.mkdtemp(prefix=f"{os.path.basename(folder)}.", dir=os.path.dirname(folder))
     try:
         os.chmod(beside, stat.S_IMODE(os.stat(folder).st_mode))
-        parameters = Parameters(hasher, plan, "full", False, manifest.microseconds("period", arguments.DAY))
+        parameters = Parameters(hasher, plan, "full", False, manifest.microseconds("period", manifest.DAY))
         with Index._made(beside, parameters, None, {}) as index, index._writing() as writer:
             for start in range(0, len(codes), STEP):
                 some = rows[start : start + STEP]

@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks, errors, threads
-from lsh.engine.matching import MIN_INDEX_RECALL
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan
 from lsh.store import arguments
-from lsh.store.arguments import DAY
 from lsh.store.index import Index
+from lsh.store.manifest import DAY, chosen_parameters
 from lsh.store.matches import Matches
-from lsh.store.query import bands_recall
+from lsh.store.query import bands_recall, check_recall, warn_without_texts
 from lsh.text.batch import Batch
 from lsh.text.shingling import Shingles
 from lsh.typing import Decision, DocId, Lookup, Missing, Sketch, Text, Texts, Time
@@ -186,13 +185,13 @@ class Screen:
             shingles = SHINGLES
         threshold = None if isinstance(bands, Plan) else recommend
         planned = RECALL if bands is None and recall is None else recall
-        parameters, lookup = arguments.chosen_parameters(
+        parameters, lookup = chosen_parameters(
             hasher, bands, threshold, planned, shingles, num_seeds, random_state, sketch, texts, period
         )
         found = bands_recall(parameters, recommend, texts is not None)
         _check_recall(found, parameters.plan, recommend)
         if texts is None:
-            arguments.warn_without_texts(parameters)
+            warn_without_texts(parameters)
         index = Index._made(path, parameters, lookup, {NOTE: {"reject": reject, "recommend": recommend}})
         return cls(index, top=top)
 
@@ -408,16 +407,12 @@ class Screen:
 
 
 def _check_recall(recall: float, plan: Plan, recommend: float) -> None:
-    if recall < MIN_INDEX_RECALL:
-        remedy = errors.message("use more bands, narrower ones, or a higher recall")
-        if recommend < plan.threshold:
-            wanted = errors.Parameter("recommend", recommend)
-            remedy = (
-                "use " + errors.Parameter("recommend", plan.threshold) + " or more, or create an index for " + wanted
-            )
-            remedy += " (Screen.create, lsh index create --screen)"
-        reason = f"has a recall of {recall:.2g} with the bands of this index, which are for {plan.threshold:g}; "
-        raise errors.bad_value(errors.Parameter("recommend", recommend), reason + remedy)
+    remedy = errors.message("use more bands, narrower ones, or a higher recall")
+    if recommend < plan.threshold:
+        wanted, least = errors.Parameter("recommend", recommend), errors.Parameter("recommend", plan.threshold)
+        remedy = "use " + least + " or more, or create an index for " + wanted
+        remedy += " (Screen.create, lsh index create --screen)"
+    check_recall("recommend", recommend, recall, plan, remedy)
 
 
 def _thresholds(reject: object, recommend: object) -> tuple[float, float]:

@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """The sorted keys of a segment of an index: sorting, searching and merging them, and the checksums of its file.
 
-Arrays may be parts of a mapped file, whose content is not trusted: lengths are checked here, and the kernels check
-numbers before they use them. A fault in the content is an `IndexDamagedError`. Objects are immutable, so threads may
+Arrays may be parts of a mapped file, whose content is not trusted: what depends on it is checked here, and the kernels
+check numbers before they use them. A fault in the content is an `IndexDamagedError`. Shapes, types and alignment of
+arrays are those that the modules of this folder pass; they are not checked again. Objects are immutable, so threads may
 share them; the GIL is released. Integers of a file are little-endian. What a segment is, `lsh.index` defines.
 """
 
@@ -12,7 +13,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from lsh cimport _kernels as c
-from lsh.base.memory cimport check_aligned, resize
+from lsh.base.memory cimport resize
 from lsh._minhash cimport check_signals, chosen_kernels, hash_x64_128
 
 import numpy as np
@@ -94,8 +95,6 @@ cdef class Blocks:
     def __cinit__(self, const uint8_t[::1] file not None, sums not None, str name not None):
         cdef Py_ssize_t count = (file.shape[0] + c.LSH_BLOCK - 1) // c.LSH_BLOCK
         self.file, self.sums, self.name = file, _flat("sums", sums, "<u8"), name
-        if self.sums.shape[0] != 8 * count:
-            raise ValueError(f"sums must hold {count} checksums, got {self.sums.shape[0] // 8}")
         self.checked = np.zeros(max(count, 1), np.uint8)
         self.blocks = c.lsh_blocks(
             &self.file[0], self.file.shape[0], &self.sums[0], &self.checked[0], hash_x64_128
@@ -140,12 +139,6 @@ cdef class Blocks:
             f"{self.name} is damaged: bytes {first} to {last} do not have their checksum; restore the index from a "
             "backup, or create it again"
         )
-
-    cdef bint _has(self, const uint8_t *start, size_t length) noexcept nogil:
-        """Whether an array lies within the file, or is empty."""
-        cdef size_t first = <size_t> start, file = <size_t> self.blocks.file
-        cdef size_t size = self.blocks.size
-        return length == 0 or first >= file and first - file <= size and length <= size - (first - file)
 
 
 cdef object _fault(Blocks blocks, c.lsh_fault fault, size_t block):
@@ -208,24 +201,14 @@ def sorted_keys(const uint64_t[::1] keys not None, const uint32_t[::1] numbers n
     tuple
         The arrays for `SortedKeys`: the keys (uint64) and their documents (uint32), ascending by key, then document.
     """
-    cdef Py_ssize_t count = keys.shape[0], i
-    cdef bint ascends = True
+    cdef Py_ssize_t count = keys.shape[0]
     cdef _Output output
     cdef _Records memory
     cdef c.lsh_numbered_key *done
-    if numbers.shape[0] != count:
-        raise ValueError(f"keys and numbers must be of the same length, got {count} and {numbers.shape[0]}")
-    check_aligned(&keys[0], sizeof(uint64_t))
-    check_aligned(&numbers[0], sizeof(uint32_t))
     output, memory = _Output(count), _Records(count)
     with nogil:
-        for i in range(1, count):
-            ascends = ascends and numbers[i - 1] < numbers[i]
-        if ascends:
-            done = c.lsh_sort_keys(&keys[0], &numbers[0], count, memory.records, memory.other)
-            c.lsh_put_keys(&output.out, done, count)
-    if not ascends:
-        raise ValueError("numbers must ascend")
+        done = c.lsh_sort_keys(&keys[0], &numbers[0], count, memory.records, memory.other)
+        c.lsh_put_keys(&output.out, done, count)
     return output.arrays
 
 
@@ -254,8 +237,6 @@ cdef class SortedKeys:
         self.sorted = c.lsh_sorted(&self.keys[0], &self.numbers[0], count, NULL)
         if blocks is not None:
             self.sorted.blocks = &blocks.blocks
-            _check_inside(blocks, self.keys)
-            _check_inside(blocks, self.numbers)
 
     def __len__(self):
         return self.sorted.count
@@ -279,7 +260,6 @@ cdef class SortedKeys:
         cdef c.lsh_fault fault = c.LSH_SOUND
         cdef size_t block = 0
         cdef int64_t[::1] starts = np.empty(count, np.int64), stops = np.empty(count, np.int64)
-        check_aligned(&keys[0], sizeof(uint64_t))
         with nogil:
             while at < count and fault == c.LSH_SOUND:
                 more = min(count - at, <Py_ssize_t> c.LSH_FOUND)
@@ -318,12 +298,6 @@ cdef class SortedKeys:
             raise _fault(self.blocks, fault, block)
 
 
-cdef int _check_inside(Blocks blocks, const uint8_t[::1] part) except -1:
-    if not blocks._has(&part[0], part.shape[0]):
-        raise ValueError("the arrays must be parts of the file that the blocks are of")
-    return 0
-
-
 # ---- search ----
 
 cdef class _Search:
@@ -340,24 +314,16 @@ cdef class _Search:
 
     def __cinit__(self, Searcher searcher, const uint64_t[:, ::1] keys not None, rows, size_t least, top):
         cdef size_t bands = searcher.segment.num_bands, count = keys.shape[1] * bands
-        if keys.shape[0] != <Py_ssize_t> bands:
-            raise ValueError(f"keys must be of {bands} bands, got {keys.shape[0]}")
         self.keys, self.queries, self.least = keys, keys.shape[1], least
         self.most = <size_t> -1 if top is None else top
-        if self.most == 0:
-            raise ValueError("top must be 1 or more")
-        check_aligned(&keys[0, 0], sizeof(uint64_t))
         self.search = <c.lsh_search *> resize(NULL, 1, sizeof(c.lsh_search))
         self.runs = <c.lsh_run *> resize(NULL, min(count, max(bands, <size_t> c.LSH_LOOKUPS)), sizeof(c.lsh_run))
         self.tallies = <uint32_t *> resize(NULL, 0 if top is None else searcher.segment.k + 1, sizeof(uint32_t))
         self.matches.bounds = <int64_t *> resize(NULL, self.queries + 1, sizeof(int64_t))
         self.matches.bounds[0] = 0
         if rows is not None:
-            if searcher.dtype is None:
-                raise ValueError("rows require sketches")
-            self.set_rows(rows, searcher.dtype, searcher.segment.k)
-        elif least:
-            raise ValueError("least_equal requires rows")
+            PyObject_GetBuffer(rows, &self.rows, PyBUF_C_CONTIGUOUS)
+            self.compares = True
 
     def __dealloc__(self):
         if self.compares:
@@ -368,15 +334,6 @@ cdef class _Search:
         free(self.matches.bounds)
         free(self.matches.numbers)
         free(self.matches.equal)
-
-    cdef int set_rows(self, rows, dtype, size_t k) except -1:
-        """Compare the sketches of the queries, too."""
-        PyObject_GetBuffer(rows, &self.rows, PyBUF_C_CONTIGUOUS)
-        self.compares = True
-        if (self.rows.ndim != 2 or <size_t> self.rows.shape[0] != self.queries
-                or <size_t> self.rows.shape[1] != k or rows.dtype != dtype or self.rows.itemsize != dtype.itemsize):
-            raise ValueError(f"rows must have shape {(self.queries, k)} and type {dtype}")
-        return check_aligned(self.rows.buf, self.rows.itemsize)
 
     cdef int reserve(self) except -1:
         """Make room for LSH_PIECE more matches."""
@@ -451,50 +408,31 @@ cdef class Searcher:
     cdef const uint8_t[::1] sketches
     cdef const uint8_t[::1] removed
     cdef Blocks blocks
-    cdef object dtype
 
     def __cinit__(self, list bands not None, Py_ssize_t documents, sketches=None, removed=None):
         cdef Py_ssize_t i
         self.bands = tuple(bands)
-        if not self.bands:
-            raise ValueError("bands must be one or more")
         if not 0 <= documents <= _MAX_KEYS:
             raise ValueError(f"documents must be from 0 to {_MAX_KEYS}, got {documents}")
         self.sorted = <c.lsh_sorted *> resize(NULL, len(self.bands), sizeof(c.lsh_sorted))
         self.blocks = (<SortedKeys?> self.bands[0]).blocks
         for i in range(len(self.bands)):
             self.sorted[i] = (<SortedKeys?> self.bands[i]).sorted
-            if (<SortedKeys> self.bands[i]).blocks is not self.blocks:
-                raise ValueError("bands must be parts of one file, with the same blocks")
         self.segment = c.lsh_segment(self.sorted, len(self.bands), documents, NULL, NULL, 0, 1, NULL, chosen_kernels())
         if removed is not None:
             self.removed = _flat("removed", removed, np.uint8)
-            if self.removed.shape[0] != (documents + 7) // 8:
-                raise ValueError(f"removed must have a bit for each of {documents} documents")
             self.segment.removed = &self.removed[0]
         if sketches is not None:
-            self._set_sketches(np.asarray(sketches))
+            if not 1 <= sketches.shape[1] < 1 << 16:  # as the manifest has it
+                raise ValueError(f"sketches must have 1 to 65535 components, got {sketches.shape[1]}")
+            self.segment.k, self.segment.width = sketches.shape[1], sketches.itemsize
+            self.sketches = sketches.reshape(-1).view(np.uint8)
+            self.segment.sketches = &self.sketches[0]
+            if self.blocks is not None:
+                self.segment.blocks = &self.blocks.blocks
 
     def __dealloc__(self):
         free(self.sorted)
-
-    cdef int _set_sketches(self, sketches) except -1:
-        self.dtype = sketches.dtype
-        if sketches.ndim != 2 or not sketches.flags.c_contiguous or self.dtype.str not in ("|u1", "<u4", "<u8"):
-            raise ValueError("sketches must be a contiguous matrix of uint8, or of little-endian uint32 or uint64")
-        if len(sketches) != <Py_ssize_t> self.segment.documents or not 1 <= sketches.shape[1] < 1 << 16:
-            raise ValueError(
-                f"sketches must be of {self.segment.documents} documents, with 1 to 65535 components, "
-                f"got shape {sketches.shape}"
-            )
-        self.segment.k, self.segment.width = sketches.shape[1], sketches.itemsize
-        self.sketches = sketches.reshape(-1).view(np.uint8)
-        self.segment.sketches = &self.sketches[0]
-        check_aligned(&self.sketches[0], self.segment.width)
-        if self.blocks is not None:
-            _check_inside(self.blocks, self.sketches)
-            self.segment.blocks = &self.blocks.blocks
-        return 0
 
     def search(self, keys not None, rows=None, size_t least_equal=0, top=None):
         """Find the documents that share a bucket with a query and have enough components in common with it.
@@ -543,16 +481,13 @@ def search_all(list searchers not None, keys not None, rows=None, size_t least_e
     list of tuple
         Of each segment with matches: its position, and what `Searcher.search` returns.
     """
-    cdef Searcher searcher, first
+    cdef Searcher searcher
     cdef _Search search = None
     found = []
     for i, one in enumerate(searchers):
         searcher = <Searcher?> one
         if search is None:
-            first, search = searcher, _Search(searcher, keys, rows, least_equal, top)
-        elif (searcher.segment.num_bands != first.segment.num_bands or searcher.segment.k != first.segment.k
-                or searcher.segment.width != first.segment.width):
-            raise ValueError("searchers must have the same number of bands, and the same kind of sketches")
+            search = _Search(searcher, keys, rows, least_equal, top)
         search.run(searcher)
         if search.matches.count:
             found.append((i, *search.result()))
@@ -574,8 +509,6 @@ cdef class _Merge:
         cdef const uint32_t[::1] numbers
         cdef c.lsh_merge_part *part
         self.parts, self.renumbered = list(parts), []
-        if count != len(renumbered):
-            raise ValueError(f"{count} parts need new numbers each, got {len(renumbered)}")
         self.merge.num_parts, self.merge.share = count, max(MERGED // max(count, 1), LEAST_MERGED)
         self.memory = _Records(count * self.merge.share)
         self.merge.records, self.merge.other = self.memory.records, self.memory.other
@@ -588,7 +521,6 @@ cdef class _Merge:
                 part.first = renumbered[i].start
             else:
                 numbers = renumbered[i]
-                check_aligned(&numbers[0], sizeof(uint32_t))
                 self.renumbered.append(numbers)
                 part.renumbered = &numbers[0]
             self.merge.left += part.sorted.count

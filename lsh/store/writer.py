@@ -15,15 +15,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.store import arrival, file_format
+from lsh.store import file_format
 from lsh.store.build import merge_segments, write_segment
-from lsh.store.disk import Disk
+from lsh.store.disk import Disk, WriterLock
 from lsh.store.file_format import IN_LOG, NO_TIME, REMOVAL
-from lsh.store.lock import WriterLock
 from lsh.store.log import Change, LogReader, LogWriter, create_log
 from lsh.store.manifest import Entry, Manifest, Note, replace_manifest, write_new_manifest, write_removed
 from lsh.store.memtable import Recent
-from lsh.store.segment import STEP, Documents, Written
+from lsh.store.segment import STEP, Documents, Written, arrival_ranks
 from lsh.store.view import Held, Place, View, open_manifest
 
 MAX_RECENT = 1 << 17  # documents in memory, with those of the log
@@ -406,7 +405,7 @@ class Writer:
         count = sum(map(len, others))
         if not count and recent is None:
             return
-        ranks = arrival.ranks([held.segment for held in others], [held.kept_mask() for held in others], np.int64, STEP)
+        ranks = arrival_ranks([held.segment for held in others], [held.kept_mask() for held in others], np.int64, STEP)
         with self._writing_files():
             if self.view.recent.count:
                 self._flush()

@@ -14,7 +14,6 @@ import importlib
 import itertools
 import math
 import multiprocessing
-import operator
 import pickle
 import random
 import re
@@ -40,9 +39,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import lsh
 import lsh.lsh
 import lsh.store.cache
-from lsh import Bands, Cache, MinHasher, Shingles
+from lsh import Bands, Cache, MinHasher
 from lsh.engine.grouping import BinSets, BinTables
 from lsh.sketch.planning import plan_for
+from lsh.store.banded import BandedStore
 
 both_sizes = pytest.mark.parametrize("hashbytes", [4, 8])
 
@@ -83,19 +83,10 @@ def contents(cache: Cache) -> tuple:
     )
 
 
-# The tests of mattilyra/LSH: 200 seeds; 20, 40 and 50 bands; 2 to 6 bytes; both widths.
+# The tests of mattilyra/LSH with 200 seeds, at four settings of bands, bytes and widths.
 
-everywhere = [
-    pytest.mark.parametrize("hashbytes", [4, 8]),
-    pytest.mark.parametrize("n", [2, 3, 4, 5, 6]),
-    pytest.mark.parametrize("num_bands", [20, 40, 50]),
-]
-
-
-def for_all_settings(test: Callable) -> Callable:
-    for mark in everywhere:
-        test = mark(test)
-    return test
+SETTINGS = [(4, 2, 20), (8, 3, 40), (4, 6, 50), (8, 4, 20)]  # bytes, length of a shingle, bands
+for_all_settings = pytest.mark.parametrize(("hashbytes", "n", "num_bands"), SETTINGS)
 
 
 @for_all_settings
@@ -175,7 +166,6 @@ def test_more_bands_never_find_fewer(hashbytes, n):
     assert len(found[0]) < len(found[-1])
 
 
-@pytest.mark.few(8)
 @for_all_settings
 def test_min_jaccard_keeps_the_identical_pair(hashbytes, n, num_bands):
     cache = make(hashbytes, n, num_bands)
@@ -231,13 +221,6 @@ def test_min_jaccard_is_of_the_positional_estimate_and_includes_it():
     assert cache.filter_candidates([("b", "a")], above) == set()
 
 
-def test_min_jaccard_of_one_finds_exact_copies():
-    cache = filled()
-    cache.add_doc(FERRY, "copy")
-    assert cache.get_all_duplicates(min_jaccard=1) == {(1, "copy")}
-    assert cache.get_all_duplicates(min_jaccard=0) == cache.get_all_duplicates()
-
-
 @both_sizes
 def test_short_documents_are_their_own_shingle(hashbytes):
     """Texts that are shorter than the shingle are not duplicates of each other, and are removed one by one."""
@@ -248,14 +231,6 @@ def test_short_documents_are_their_own_shingle(hashbytes):
     assert not cache.is_duplicate("qq")
     cache.remove_doc("q")
     assert list(cache) == [0, 1, 3]
-
-
-@both_sizes
-def test_unlike_short_documents_share_nothing(hashbytes):
-    """One shingle each: all components are below the largest value, so none is equal."""
-    cache = Cache(MinHasher(64, char_ngram=1, hashbytes=hashbytes), num_bands=64)
-    cache.add_docs(list("abcdefghij"), range(10))
-    assert cache.get_all_duplicates() == set()
 
 
 @both_sizes
@@ -296,23 +271,6 @@ def test_an_empty_text_finds_nothing_even_in_a_bin_of_largest_values(hashbytes):
     assert list(cache) == ["nearly"]
 
 
-def test_words_make_empty_texts_too():
-    cache = Cache(MinHasher(20, shingles=Shingles(2, "word")))
-    cache.add_docs(["-- !", "...", "a word"], range(3))
-    assert cache.get_all_duplicates() == set()
-    assert cache.get_duplicates_of("a word") == {2}
-
-
-def test_caches_of_one_hasher_are_apart():
-    hasher = MinHasher(100, 4)
-    first, second = Cache(hasher), Cache(hasher)
-    first.add_doc(FERRY, 1)
-    second.add_doc(FERRY, 2)
-    first.clear()
-    assert second.get_duplicates_of(FERRY_LESS) == {2}
-    assert not first.is_duplicate(FERRY)
-
-
 def test_nothing_is_held_on_to():
     """A text is freed when its caller deletes it, because the cache stores fingerprints only."""
 
@@ -348,38 +306,6 @@ def test_fingerprints_are_copied_in_and_read_only_out():
     cache.add_fingerprints(rows, ["g", "h"])
     rows[:] = 0
     assert cache.get_all_duplicates(1.0) == {("f", "g"), ("f", "h"), ("g", "h")}
-
-
-def test_adding_an_id_again_replaces_its_document():
-    cache = filled()
-    cache.add_doc(MARKET, 1)
-    assert list(cache) == [0, 2, 3, 1]  # it moves to the end
-    assert cache.get_duplicates_of(FERRY) == {3}
-    assert cache.get_duplicates_of(FERRY, min_jaccard=0.1) == {3}
-    assert cache.get_all_duplicates() == {(0, 1)}
-    cache.remove_id(1)
-    assert cache.get_all_duplicates() == set()
-    assert 1 not in cache
-
-
-def test_of_a_repeated_id_the_last_document_stays():
-    cache = make()
-    cache.add_docs([FERRY, MARKET, BRIDGE, MARKET], ["x", "y", "x", "z"])
-    assert list(cache) == ["y", "x", "z"]
-    assert cache.get_duplicates_of(BRIDGE) == {"x"}
-    assert not cache.is_duplicate(FERRY)
-    assert cache.get_all_duplicates() == {("y", "z")}
-
-
-def test_clear_forgets_fingerprints_and_ids():
-    cache = filled()
-    cache.clear()
-    assert dict(cache.fingerprints) == {}
-    assert 1 not in cache
-    with pytest.raises(ValueError, match="no document is stored under the doc_id 1;"):
-        cache.get_duplicates_of(doc_id=1)
-    with pytest.raises(KeyError):
-        cache.remove_id(1)
 
 
 def test_emptied_bins_go():
@@ -420,71 +346,6 @@ def test_unknown_ids():
     assert contents(cache) == before
 
 
-@pytest.mark.parametrize(
-    "ids",
-    [["x", "y"], numpy.array(["x", "y"]), numpy.array(["x", "y"], object), iter("xy"), {"x": 1, "y": 2}],
-    ids=["list", "array", "objects", "iterator", "dict"],
-)
-def test_ids_are_values_of_python(ids):
-    """As those of an index, whatever collection they come in."""
-    cache = make()
-    cache.add_docs([FERRY, FERRY], ids)
-    assert cache.get_duplicates_of(FERRY) == {"x", "y"}
-    assert {type(one) for one in cache.get_duplicates_of(FERRY)} == {str}
-
-
-def test_ids_of_an_arrow_column():
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    cache = make()
-    cache.add_docs([FERRY, FERRY], pyarrow.array(["x", "y"]))
-    cache.add_fingerprints(cache.hasher.fingerprints([FERRY]), pyarrow.chunked_array([[7]]))
-    assert cache.get_duplicates_of(FERRY) == {"x", "y", 7}
-    cache.remove_ids(pyarrow.array(["x"]))
-    assert cache.get_duplicates_of(FERRY) == {"y", 7}
-
-
-def test_missing_ids_of_pandas():
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    cache = make()
-    for ids in (["a", None, None], [pandas.NA, "a", "b"], [pandas.NaT, "a", "b"]):
-        with pytest.raises((TypeError, ValueError), match=r"ids\[[01]\] must (be an id|not be None)"):
-            cache.add_docs([FERRY] * 3, pandas.Series(ids))
-    with pytest.raises(TypeError, match="ids must be one column, got a whole DataFrame"):
-        cache.add_docs([FERRY], pandas.DataFrame({"id": ["a"]}))
-    with pytest.raises(TypeError, match="ids must be one column, got a whole DataFrame"):
-        cache.remove_ids(pandas.DataFrame({"id": ["a"]}))
-    assert len(cache) == 0
-
-
-class Table:
-    """An object with columns, as a DataFrame."""
-
-    columns = ("a", "b")
-
-    def __iter__(self):
-        return iter(self.columns)
-
-
-def test_remove_many():
-    """All of them, each once, or none."""
-    cache = make()
-    cache.add_docs([FERRY] * 4, range(4))
-    with pytest.raises(KeyError, match="9"):
-        cache.remove_ids([1, 9])
-    with pytest.raises(TypeError, match="ids must be a collection of ids, got str; use remove for one document"):
-        cache.remove_ids("12")
-    with pytest.raises(TypeError, match=r"ids\[1\] must be hashable, got list"):
-        cache.remove_ids([1, []])
-    assert len(cache) == 4
-    with pytest.raises(TypeError, match="ids must be a collection of ids, got ndarray; use remove for one document"):
-        cache.remove_ids(numpy.array(1))
-    cache.remove_ids(i for i in (1, 3, 1))
-    cache.remove_ids([])
-    assert cache.get_duplicates_of(FERRY) == {0, 2}
-    cache.remove_ids(numpy.array([2]))
-    assert cache.get_duplicates_of(FERRY) == {0}
-
-
 def test_remove_doc_compares_whole_fingerprints():
     """Documents that agree in the first band, or in all components but one, are not removed."""
     cache = Cache(MinHasher(20, 4), bands=Bands(4, 4))
@@ -517,13 +378,6 @@ def test_a_stored_document_finds_itself():
     assert cache.query(id=0) == ()  # without itself
 
 
-def test_a_stored_document_without_shingles_does_not_find_itself():
-    cache = filled()
-    cache.add_doc("", "empty")
-    assert cache.get_duplicates_of(doc_id="empty") == set()
-    assert not cache.is_duplicate(doc_id="empty")
-
-
 def test_two_processes_agree(tmp_path):
     """Including the keys: default seeds are fixed, and no key depends on Python's hash."""
     script = (
@@ -553,18 +407,6 @@ def test_keys_are_those_of_the_reference(hashbytes):
         cache.add_doc(FERRY, "x")
         row = reference.fingerprint(FERRY, reference.seed_values(100, 0), hashbytes=hashbytes, n=5, unit="byte")
         assert [list(band) for band in cache.bins] == [[key] for key in reference.band_keys(row, bands.widths)]
-
-
-@both_sizes
-def test_any_text_can_be_stored(hashbytes):
-    """Surrogates, zeros, damaged UTF-8, and characters as units."""
-    texts = ["\ud800 lone", "a\0b\0c", b"\xff\xfe\x00", "漢字と仮名" * 3, bytearray(b"bytes"), memoryview(b"view")]
-    for shingles in (Shingles(4), Shingles(4, "byte"), Shingles(1, "word")):
-        cache = Cache(MinHasher(40, hashbytes=hashbytes, shingles=shingles))
-        cache.add_docs(texts, range(6))
-        for doc_id, text in enumerate(texts):
-            held = {doc_id} if cache.fingerprints[doc_id].tolist() != cache.hasher.empty.tolist() else set()
-            assert cache.get_duplicates_of(text) == held
 
 
 # The properties of a cache.
@@ -684,28 +526,6 @@ def test_created_badly(arguments, message):
         Cache.create(MinHasher(100), **arguments)
 
 
-def test_created_with_wrong_types():
-    with pytest.raises(TypeError, match="hasher must be a MinHasher, got int"):
-        Cache.create(128)
-    with pytest.raises(TypeError, match="bands must be a Bands or a Plan, got int"):
-        Cache.create(bands=20)
-
-
-def test_the_first_form_planned():
-    hasher = MinHasher(128, 5)
-    cache = lsh.lsh.Cache.create(hasher, threshold=0.9)
-    assert type(cache) is lsh.lsh.Cache
-    assert cache.bands == Cache.create(hasher, threshold=0.9).bands
-
-
-def test_import_forms():
-    import lsh.sketch.hasher
-    from lsh.store import cache
-
-    assert cache.Cache is Cache
-    assert lsh.sketch.hasher.MinHasher is MinHasher
-
-
 def test_the_first_form_is_a_module_of_its_own():
     from lsh import lsh as first
 
@@ -734,23 +554,6 @@ def test_bins_are_shaped_as_upstreams():
             assert absent not in bins
             assert bins.get(absent) is None
     assert {1, 3} in [set(ids) for band in cache.bins for ids in band.values()]
-
-
-def test_a_pass_over_the_bins_is_the_look_up_of_each_key():
-    cache = filled()
-    cache.add_docs([FERRY, "", MARKET, FERRY_LESS], ["x", "y", 0, "z"])
-    cache.remove_id(1)
-    for band in cache.bins:
-        by_key = [(key, list(band[key])) for key in band]
-        assert [(key, list(ids)) for key, ids in band.items()] == by_key
-        assert [list(ids) for ids in band.values()] == [ids for _, ids in by_key]
-        assert (len(band.items()), len(band.values())) == (len(by_key), len(by_key))
-        for key, ids in by_key:
-            assert (key, set(ids)) in band.items()
-            assert set(ids) in band.values()
-        assert (12345, {0}) not in band.items()
-        assert {0, 2} not in band.values()
-        assert all(isinstance(ids, Set) and not hasattr(ids, "add") for ids in band.values())
 
 
 def test_a_pass_over_the_bins_shows_one_moment():
@@ -911,15 +714,6 @@ def test_many_at_once_is_one_by_one():
         assert single.get_all_duplicates() == {(0, 3), (1, 6)}
 
 
-def test_adding_none():
-    cache = filled()
-    before = contents(cache)
-    cache.add_docs([], [])
-    cache.add_fingerprints([], [])
-    cache.add_fingerprints(cache.hasher.fingerprints([]), [])
-    assert contents(cache) == before
-
-
 def test_ids_of_any_hashable():
     ids = [1, "1", (1, "1"), math.inf, frozenset({1}), 2.5, b"1", (), int, numpy.int64(77)]
     cache = make()
@@ -947,48 +741,6 @@ def test_equal_ids_are_one():
 # Queries.
 
 
-def test_a_query_gives_the_best_first():
-    cache = make(4, 5, 50)
-    cache.add_docs([BRIDGE, FERRY[:110], FERRY, FERRY_LESS, FERRY], ["bridge", "half", "same", "less", "copy"])
-    found = cache.query(FERRY)
-    assert [match.id for match in found] == ["same", "copy", "less", "half"]  # equal matches in order of addition
-    rows = {doc_id: row.tolist() for doc_id, row in cache.fingerprints.items()}
-    for match in found:
-        equal = sum(map(operator.eq, rows[match.id], rows["same"]))
-        assert match.similarity == equal / 200
-        assert match.interval == pytest.approx(reference.wilson(equal, 200, 0.95), abs=1e-9)
-        assert match.interval == cache.hasher.interval(FERRY, cache.fingerprints[match.id])
-        doc_id, similarity, interval, verified = match
-        assert match == lsh.Match(doc_id, similarity, interval, False) == (doc_id, similarity, interval, verified)
-        assert [type(value) for value in (similarity, *interval)] == [float] * 3
-    assert (found[0].similarity, found[0].interval[1]) == (1.0, 1.0)
-    assert 0.3 < found[3].similarity < 0.9
-    assert {match.id for match in found} == cache.get_duplicates_of(FERRY)
-    assert cache.query("none of these") == cache.query("") == cache.query("same") == ()
-
-
-def test_matches_say_what_was_asked():
-    """As those of an index: the least similarity, and the probability to find a document of this similarity."""
-    cache = Cache.create(MinHasher(100, 4), threshold=0.7, recall=0.95)
-    cache.add_docs([FERRY, FERRY_LESS, MARKET], list("abc"))
-    found = cache.query(FERRY, min_similarity=0.7)
-    assert type(found).__mro__[1] is lsh.Matches
-    assert (found.min_similarity, found.recall) == (0.7, cache.recall_at(0.7, min_similarity=0.7))
-    assert [match.id for match in found] == ["a", "b"]
-    everything = cache.query(FERRY)
-    assert (everything.min_similarity, everything.recall) == (0.0, cache.recall_at(0)) == (0, 0)
-    assert [(one.min_similarity, one.recall) for one in cache.query_docs([FERRY, ""], min_similarity=0.7)] == [
-        (found.min_similarity, found.recall)
-    ] * 2
-    copied = pickle.loads(pickle.dumps(found))
-    assert (copied, copied.recall, copied.min_similarity) == (found, found.recall, 0.7)
-    assert repr(found) == f"Matches({list(found)!r}, recall={found.recall:.4g}, min_similarity=0.7)"
-    rebuilt = eval(repr(found), vars(lsh))
-    assert rebuilt == found == tuple(found)
-    assert repr(rebuilt) == repr(found)
-    assert repr(lsh.Matches([], 0.99999, 0.8)) == "Matches([], recall=0.99999, min_similarity=0.8)"
-
-
 def test_recall_at():
     """The exact probability for independent components: to share a band, times an estimate that is high enough."""
     cache = Cache(MinHasher(8), bands=Bands(4, 2))
@@ -1003,49 +755,6 @@ def test_recall_at():
     for wrong in ({"similarity": 1.5}, {"similarity": 0.5, "min_similarity": 1.5}):
         with pytest.raises(ValueError, match=r"similarity must be 0 to 1, got 1\.5"):
             cache.recall_at(**wrong)
-
-
-def test_a_query_by_id_leaves_out_the_document_itself():
-    cache = make()
-    cache.add_docs([FERRY, FERRY, FERRY_LESS, "", MARKET], range(5))
-    assert [match.id for match in cache.query(id=1)] == [0, 2]
-    assert [match.id for match in cache.query(FERRY)] == [0, 1, 2]
-    assert cache.query(id=3) == cache.query(id=4) == ()
-    cache.add_doc(FERRY, 0)  # moves to the end
-    assert [match.id for match in cache.query(FERRY)] == [1, 0, 2]
-
-
-def test_a_query_of_the_best_and_of_the_similar():
-    cache, estimate = pair_of_known_similarity()
-    cache.add_docs([FERRY] * 3, list("cde"))
-    for top in (1, 2, 3, 4, 5, 100):
-        assert [match.id for match in cache.query(FERRY, top=top)] == list("acdeb"[:top])
-    assert [match.id for match in cache.query(id="c", top=numpy.int64(2))] == ["a", "d"]
-    assert [match.id for match in cache.query(id="b", min_similarity=estimate)] == list("acde")
-    assert cache.query(id="b", min_similarity=math.nextafter(estimate, 1)) == ()
-    assert cache.query(FERRY, min_similarity=0) == cache.query(FERRY)
-    assert [match.id for match in cache.query(FERRY, top=3, min_similarity=1)] == list("acd")
-    assert [match.id for match in cache.query(FERRY, top=5, min_similarity=1)] == list("acde")
-
-
-def test_bad_queries():
-    cache = filled()
-    for bad, error in ((0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (True, TypeError)):
-        with pytest.raises(error, match="top must be"):
-            cache.query(FERRY, top=bad)
-    for bad, error in ((-0.1, ValueError), (1.01, ValueError), (math.nan, ValueError), ("0.5", TypeError)):
-        with pytest.raises(error, match=r"min_similarity must be .*0 to 1"):
-            cache.query(FERRY, min_similarity=bad)
-    with pytest.raises(KeyError, match="'who'"):
-        cache.query(id="who")
-    with pytest.raises(TypeError, match=r"^id must be hashable, got list$"):
-        cache.query(id=[1])
-    for both, got in (({}, "neither"), ({"text": FERRY, "id": 1}, "both"), ({"text": FERRY, "id": "who"}, "both")):
-        with pytest.raises(ValueError, match=f"^text or id must be given, got {got}$"):
-            cache.query(**both)
-    for bad in (5, [FERRY], cache.fingerprints[1]):
-        with pytest.raises(TypeError, match="text must be str, bytes, bytearray or memoryview, got "):
-            cache.query(bad)
 
 
 # The model.
@@ -1304,236 +1013,60 @@ def test_a_stream_of_removals_needs_no_more_room(documents):
 # All or nothing.
 
 
-def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
-    def failing():
-        yield FERRY
-        raise ZeroDivisionError("the source broke")
-
-    def failing_ids():
-        yield 1
-        raise ZeroDivisionError("the source broke")
-
-    def row(cache):
-        return numpy.array(cache.hasher.fingerprint(FERRY))
-
+def bad_fingerprints() -> dict[str, tuple[type, str, object]]:
+    """Fingerprints that `add_fingerprint` refuses, and the errors; test_verbs has the other bad values."""
+    row = make().hasher.fingerprint(FERRY)
+    in_order = "fingerprint must be an array or a sequence in order, got "
     return {
-        "doc None": (
-            TypeError,
-            "doc must be str, bytes, bytearray or memoryview, got NoneType",
-            lambda c: c.add_doc(None, 1),
-        ),
-        "doc int": (TypeError, "doc must be str, .* got int", lambda c: c.add_doc(7, 1)),
-        "doc a list": (TypeError, "doc must be str, .* got list", lambda c: c.add_doc([FERRY], 1)),
-        "doc a fingerprint": (TypeError, "doc must be str, .* got ndarray", lambda c: c.add_doc(row(c), 1)),
-        "id unhashable": (TypeError, "^doc_id must be hashable, got list$", lambda c: c.add_doc(FERRY, [1])),
-        "id unhashable inside": (
-            TypeError,
-            r"^doc_id must be hashable, got tuple \(unhashable type: 'list'\)$",
-            lambda c: c.add_doc(FERRY, (1, [2])),
-        ),
-        "ids unhashable": (
-            TypeError,
-            r"^ids\[1\] must be hashable, got dict$",
-            lambda c: c.add_docs([FERRY, MARKET], [1, {}]),
-        ),
-        "fingerprint id unhashable": (
-            TypeError,
-            "^doc_id must be hashable, got set$",
-            lambda c: c.add_fingerprint(row(c), set()),
-        ),
-        "id None": (TypeError, "^doc_id must not be None: in a query, ", lambda c: c.add_doc(FERRY, None)),
-        "ids None": (
-            TypeError,
-            r"^ids\[1\] must not be None: in a query, ",
-            lambda c: c.add_docs([FERRY, MARKET], iter([1, None])),
-        ),
-        "fingerprint id None": (TypeError, "^doc_id must not be None", lambda c: c.add_fingerprint(row(c), None)),
-        "fingerprints id None": (
-            TypeError,
-            r"^ids\[0\] must not be None",
-            lambda c: c.add_fingerprints([row(c)], [None]),
-        ),
-        "text 2 is None": (ValueError, r"texts\[2\] is None", lambda c: c.add_docs([FERRY, MARKET, None], [1, 2, 3])),
-        "text 1 is int": (TypeError, r"texts\[1\] must be str, .* got int", lambda c: c.add_docs([FERRY, 5], [1, 2])),
-        "text 700 is int": (TypeError, r"texts\[700\] must be", lambda c: c.add_docs(["x"] * 700 + [5], range(701))),
-        "one text": (TypeError, "texts must be a collection of texts, got one str", lambda c: c.add_docs(FERRY, [1])),
-        "texts a set": (TypeError, "texts must be in a definite order, got set", lambda c: c.add_docs({FERRY}, [1])),
-        "texts a number": (TypeError, "texts must be .*, got the number 5", lambda c: c.add_docs(5, [1])),
-        "source breaks": (ZeroDivisionError, "source", lambda c: c.add_docs(failing(), [1, 2])),
-        "ids break": (ZeroDivisionError, "source", lambda c: c.add_docs([FERRY, MARKET], failing_ids())),
-        "fewer ids": (
-            ValueError,
-            r"ids must have one id for each document \(2\), got 1$",
-            lambda c: c.add_docs([FERRY, FERRY], [1]),
-        ),
-        "more ids": (
-            ValueError,
-            r"ids must have one id for each document \(1\), got 2$",
-            lambda c: c.add_docs([FERRY], [1, 2]),
-        ),
-        "ids without end": (
-            ValueError,
-            r"ids must have one id for each document \(2\), got more than 2$",
-            lambda c: c.add_docs([FERRY, FERRY], itertools.count()),
-        ),
-        "ids of fingerprints without end": (
-            ValueError,
-            r"ids must have one id for each document \(1\), got more than 1$",
-            lambda c: c.add_fingerprints([row(c)], itertools.count()),
-        ),
-        "fewer ids of an iterator": (
-            ValueError,
-            r"ids must have one id for each document \(2\), got 1$",
-            lambda c: c.add_docs([FERRY, FERRY], iter([1])),
-        ),
-        "ids no iterable": (
-            TypeError,
-            "^ids must have one element for each document, in order, got int; pass a list$",
-            lambda c: c.add_docs([FERRY], 1),
-        ),
-        "ids an array of no dimension": (
-            TypeError,
-            "^ids must have one element for each document, in order, got ndarray",
-            lambda c: c.add_fingerprints([row(c)], numpy.array(1)),
-        ),
-        "ids a text": (
-            TypeError,
-            "ids must have one element for each document, in order, got str; pass a list",
-            lambda c: c.add_docs([FERRY, MARKET], "ab"),
-        ),
-        "ids bytes": (TypeError, "^ids must .* got bytes; pass a list", lambda c: c.add_docs([FERRY, MARKET], b"ab")),
-        "ids NaN": (
-            ValueError,
-            r"^ids\[1\] must be an id, got a missing value \(.*nan.*\)",
-            lambda c: c.add_docs([FERRY, MARKET], numpy.array([1.0, numpy.nan])),
-        ),
-        "ids a short NaN": (
-            ValueError,
-            r"^ids\[1\] must be an id, got a missing value",
-            lambda c: c.add_docs([FERRY, MARKET], numpy.array([1.0, numpy.nan], numpy.float32)),
-        ),
-        "ids NaT": (
-            ValueError,
-            r"^ids\[0\] must be an id, got a missing value",
-            lambda c: c.add_docs([FERRY], numpy.array(["NaT"], "M8[s]")),
-        ),
-        "ids of a table": (
-            TypeError,
-            r"^ids must be one column, got a whole Table; pass table\['ids'\]$",
-            lambda c: c.add_docs([FERRY, MARKET], Table()),
-        ),
-        "ids None at all": (TypeError, "^ids must have .* got NoneType", lambda c: c.add_docs([FERRY], None)),
-        "fingerprint of bools": (
-            TypeError,
-            "fingerprint must hold uint64 components",
-            lambda c: c.add_fingerprint([True] * 200, 1),
-        ),
-        "fingerprints of bools": (
-            TypeError,
-            "fingerprints must hold uint64 components",
-            lambda c: c.add_fingerprints([[1] * 199 + [False]], [1]),
-        ),
-        "fingerprint a text": (
-            TypeError,
-            "fingerprint must be an array or a sequence, got str; use add_doc for a text",
-            lambda c: c.add_fingerprint(FERRY, 1),
-        ),
-        "fingerprint bytes": (
-            TypeError,
-            "fingerprint must be an array or a sequence, got bytes; use add_doc",
-            lambda c: c.add_fingerprint(b"text", 1),
-        ),
-        "fingerprint short": (
-            ValueError,
-            r"fingerprint must have 200 components per fingerprint, got shape \(199,\)",
-            lambda c: c.add_fingerprint(row(c)[1:], 1),
-        ),
-        "fingerprint float": (
-            TypeError,
-            "fingerprint must hold uint64 components, got float64",
-            lambda c: c.add_fingerprint(row(c).astype(float), 1),
-        ),
-        "fingerprint of other width": (
-            TypeError,
-            "fingerprint must hold uint64 components, .* got uint32",
-            lambda c: c.add_fingerprint(row(c).astype(numpy.uint32), 1),
-        ),
-        "fingerprint None": (
-            TypeError,
-            "^fingerprint must be an array or a sequence, got NoneType$",
-            lambda c: c.add_fingerprint(None, 1),
-        ),
-        "fingerprint of two": (
-            ValueError,
-            r"fingerprint must be one .*, got an array of shape \(2, 200\)",
-            lambda c: c.add_fingerprint(numpy.array([row(c), row(c)]), 1),
-        ),
-        "fingerprints of one": (
-            ValueError,
-            "fingerprints must be a matrix of fingerprints",
-            lambda c: c.add_fingerprints(row(c), range(200)),
-        ),
-        "fingerprints narrow": (
-            ValueError,
-            r"fingerprints must have 200 components per fingerprint, got shape \(2, 3\)",
-            lambda c: c.add_fingerprints(numpy.zeros((2, 3), numpy.uint64), [1, 2]),
-        ),
-        **{
-            f"fingerprint {type(kind).__name__}": (
-                TypeError,
-                f"fingerprint must be an array or a sequence in order, got {type(kind).__name__}; ",
-                lambda c, kind=kind: c.add_fingerprint(kind, 1),
-            )
-            for kind in (set(), frozenset(), {}, {}.keys(), {}.values(), {}.items(), iter(()), failing())
-        },
-        "fingerprint a set of its values": (
-            TypeError,
-            "got set; a set does not keep the order of the components; pass the array that fingerprint returns",
-            lambda c: c.add_fingerprint(set(row(c).tolist()), 1),
-        ),
-        "fingerprints of sets": (
-            TypeError,
-            r"fingerprints\[0\] must be an array or a sequence in order, got set; a set does not keep the order",
-            lambda c: c.add_fingerprints([set(row(c).tolist())], [1]),
-        ),
-        "fingerprints a set": (
-            TypeError,
-            "fingerprints must be an array or a sequence in order, got set; a set does not keep the order",
-            lambda c: c.add_fingerprints({tuple(row(c).tolist())}, [1]),
-        ),
-        "fingerprints a generator": (
-            TypeError,
-            "fingerprints must be an array or a sequence in order, got generator; pass the array",
-            lambda c: c.add_fingerprints((row(c) for _ in range(1)), [1]),
-        ),
-        "ids a set": (
-            TypeError,
-            "ids must have one element for each document, in order, got set; pass a list",
-            lambda c: c.add_docs([FERRY, MARKET], {1, 2}),
-        ),
-        "ids of fingerprints a set": (
-            TypeError,
-            "ids must have one element for each document, in order, got frozenset; pass a list",
-            lambda c: c.add_fingerprints([row(c)], frozenset([1])),
-        ),
-        "fingerprints fewer": (
-            ValueError,
-            r"ids must have one id for each document \(1\), got 2$",
-            lambda c: c.add_fingerprints(row(c)[None], [1, 2]),
-        ),
+        "bools": (TypeError, "fingerprint must hold uint64 components", [True] * 200),
+        "a text": (TypeError, "an array or a sequence, got str; use add_doc for a text", FERRY),
+        "bytes": (TypeError, "an array or a sequence, got bytes; use add_doc", b"text"),
+        "short": (ValueError, r"must have 200 components per fingerprint, got shape \(199,\)", row[1:]),
+        "floats": (TypeError, "must hold uint64 components, got float64", row.astype(float)),
+        "of other width": (TypeError, "must hold uint64 components, .* got uint32", row.astype(numpy.uint32)),
+        "None": (TypeError, "^fingerprint must be an array or a sequence, got NoneType$", None),
+        "two": (ValueError, r"must be one .*, got an array of shape \(2, 200\)", numpy.array([row, row])),
+        **{type(kind).__name__: (TypeError, in_order, kind) for kind in (set(), {}, {}.keys(), iter(()))},
+        "its values": (TypeError, "got set; a set does not keep the order of the components", set(row.tolist())),
     }
 
 
-@pytest.mark.parametrize("name", list(bad_additions()))
-def test_after_a_bad_addition_nothing_has_changed(name):
-    error, message, add = bad_additions()[name]
+def bad_matrices() -> dict[str, tuple[type, str, object, object]]:
+    """Fingerprints and ids that `add_fingerprints` refuses."""
+    row = make().hasher.fingerprint(FERRY)
+    ids = "ids must have one "
+    return {
+        "bools": (TypeError, "fingerprints must hold uint64 components", [[1] * 199 + [False]], [1]),
+        "one": (ValueError, "fingerprints must be a matrix of fingerprints", row, range(200)),
+        "narrow": (ValueError, r"200 components per .*, got shape \(2, 3\)", numpy.zeros((2, 3), numpy.uint64), [1, 2]),
+        "sets": (TypeError, r"fingerprints\[0\] must be an array or a .* got set", [set(row.tolist())], [1]),
+        "a set": (TypeError, "fingerprints must be an array or a .* got set", {tuple(row.tolist())}, [1]),
+        "a generator": (TypeError, "in order, got generator; pass the array", (row for _ in range(1)), [1]),
+        "endless ids": (ValueError, rf"{ids}id for each document \(1\), got more", [row], itertools.count()),
+        "ids of no dimension": (TypeError, f"{ids}element for each .*, got ndarray", [row], numpy.array(1)),
+        "a set of ids": (TypeError, f"{ids}element .* got frozenset; pass a list", [row], frozenset([1])),
+        "more ids": (ValueError, rf"{ids}id for each document \(1\), got 2$", [row], [1, 2]),
+    }
+
+
+@pytest.mark.parametrize("name", list(bad_fingerprints()))
+def test_after_a_bad_fingerprint_nothing_has_changed(name):
+    error, message, bad = bad_fingerprints()[name]
     cache = filled()
     before = contents(cache)
     with pytest.raises(error, match=message):
-        add(cache)
+        cache.add_fingerprint(bad, 1)
     assert contents(cache) == before
-    cache.add_doc(FERRY, 1)  # the cache still works
-    assert cache.get_duplicates_of(FERRY) == {1, 3}
+
+
+@pytest.mark.parametrize("name", list(bad_matrices()))
+def test_after_bad_fingerprints_nothing_has_changed(name):
+    error, message, bad, ids = bad_matrices()[name]
+    cache = filled()
+    before = contents(cache)
+    with pytest.raises(error, match=message):
+        cache.add_fingerprints(bad, ids)
+    assert contents(cache) == before
 
 
 class Wayward:
@@ -1639,49 +1172,17 @@ def test_a_change_that_is_broken_off_is_mended(monkeypatch, step, call):
             ValueError,
             "bands take 110 components, a fingerprint has 100; use fewer or narrower",
         ),
+        ({"bands": Bands(1, 101)}, AssertionError, "bands take 101 components"),
         ({"bands": Bands(10, 10), "num_bands": 10}, ValueError, "num_bands and bands cannot be combined"),
+        *(
+            ({"hasher": bad}, TypeError, rf"a MinHasher, got {type(bad).__name__}; use lsh.MinHasher\(seeds\)")
+            for bad in (None, 100, MinHasher)
+        ),
     ],
 )
 def test_bad_cache(arguments, error, message):
     with pytest.raises(error, match=message):
-        Cache(MinHasher(100), **arguments)
-
-
-@pytest.mark.parametrize("hasher", [None, 100, MinHasher])
-def test_cache_needs_a_hasher(hasher):
-    with pytest.raises(
-        TypeError, match=rf"hasher must be a MinHasher, got {type(hasher).__name__}; use lsh.MinHasher\(seeds\)"
-    ):
-        Cache(hasher)
-
-
-def test_too_wide_bands_are_an_assertion_error_too():
-    with pytest.raises(AssertionError):
-        Cache(MinHasher(100), bands=Bands(1, 101))
-
-
-@pytest.mark.parametrize(
-    ("bad", "error"),
-    [
-        (-0.1, ValueError),
-        (1.01, ValueError),
-        (math.nan, ValueError),
-        (math.inf, ValueError),
-        ("0.5", TypeError),
-        (True, TypeError),
-        ([0.5, 0.6], TypeError),
-    ],
-)
-def test_bad_min_jaccard(bad, error):
-    cache = filled()
-    for ask in (
-        lambda: cache.get_duplicates_of(FERRY, min_jaccard=bad),
-        lambda: cache.get_all_duplicates(bad),
-        lambda: cache.iter_duplicates(bad),  # the call raises, not the first iteration
-        lambda: cache.filter_candidates([(1, 3)], bad),
-    ):
-        with pytest.raises(error, match=r"min_jaccard must be .*0 to 1"):
-            ask()
+        Cache(**{"hasher": MinHasher(100)} | arguments)
 
 
 def test_bad_questions():
@@ -1727,14 +1228,6 @@ def test_bad_questions():
 def test_bad_pairs(bad, error, message):
     with pytest.raises(error, match=message):
         filled().filter_candidates(bad, 0.5)
-
-
-def test_no_id_is_given_by_position():
-    cache = filled()
-    with pytest.raises(TypeError, match="positional"):
-        cache.query(FERRY, 0.8)
-    assert None not in cache
-    assert cache.query(FERRY, id=None) == cache.query(FERRY)
 
 
 def test_no_more_ids_are_taken_than_needed():
@@ -1974,7 +1467,8 @@ VIEWS = {
 
 def test_every_method_is_tried_below():
     """Every member of the class is tested in another thread, except constant members and views."""
-    own = {name for name, value in vars(Cache).items() if callable(value) or isinstance(value, (property, classmethod))}
+    members = vars(BandedStore) | vars(Cache)
+    own = {name for name, value in members.items() if callable(value) or isinstance(value, (property, classmethod))}
     own = {name for name in own if not name.startswith("_") or name.endswith("__")}
     assert own == set(QUESTIONS) | without_lock() | {"__init__", "create", "load", "bins", "fingerprints"}
     assert without_lock() == {"hasher", "plan", "bands", "num_bands", "band_width", "bins_", "recall_at"}

@@ -19,7 +19,7 @@ import lsh
 import lsh.engine.corpus
 import lsh.engine.layout
 import lsh.engine.stored
-import lsh.store.snapshot
+import lsh.store.view
 from lsh.store.index import Index, IndexDamagedError
 
 WORDS = [f"{a}{b}{c}" for a in "bdfk" for b in "aeiou" for c in "lmrt"]
@@ -225,7 +225,7 @@ def test_small_steps(tmp_path, monkeypatch):
         (lsh.engine.stored, "STEP", 7),
         (lsh.engine.stored, "TEXTS_STEP", 5),
         (lsh.engine.stored, "SPARE", 1),
-        (lsh.store.snapshot, "PIECE", 2),
+        (lsh.store.view, "PIECE", 2),
     ):
         monkeypatch.setattr(module, name, value)
     old, new = texts_of(index), corpus(4, 200)

@@ -71,44 +71,6 @@ def test_similar_documents_are_found(folder, sketch, texts, place):
         assert pickle.loads(pickle.dumps(matches)).recall == matches.recall
 
 
-def test_ids_of_all_kinds_are_different(folder):
-    with Index.create(folder, **SETTINGS) as index:
-        index.add_docs([text(i) for i in range(len(IDS))], IDS)
-        assert list(index) == IDS
-        assert [type(doc_id) for doc_id in index] == [type(doc_id) for doc_id in IDS]
-        index.commit()
-        assert list(Index.open(folder)) == IDS
-        index.compact()
-        assert list(Index.open(folder)) == IDS
-        for i, doc_id in enumerate(IDS):
-            assert index.text_of(doc_id).decode() == text(i)
-            index.remove(doc_id)
-            assert doc_id not in index
-        index.compact()
-    assert reopened(folder) == {}
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [1.5, None, True, 2**63, -(2**63) - 1, (1,), ["a"], bytearray(b"a"), memoryview(b"a"), np.array(5), np.bool_(True)],
-)
-def test_ids_of_other_types_are_refused(folder, bad):
-    with Index.create(folder, **SETTINGS) as index:
-        with pytest.raises((TypeError, ValueError), match=r"^id must be "):
-            index.add("some text", bad)
-        with pytest.raises((TypeError, ValueError), match=r"^ids\[1\] must be "):
-            index.add_docs(["some text", "another"], ["a", bad])
-        assert bad not in index
-        assert len(index) == 0
-
-
-def test_numbers_of_numpy_are_ids(folder):
-    with Index.create(folder, **SETTINGS) as index:
-        index.add("some text", np.int64(5))
-        index.add_docs(["one", "two"], np.array([6, 7], np.uint8))
-        assert list(index) == [5, 6, 7]
-
-
 def test_columns_of_arrow_are_ids_and_times(folder):
     pa = pytest.importorskip("pyarrow")
     stamps = pa.array([1, None, 3], pa.timestamp("s", tz="UTC"))
@@ -121,25 +83,6 @@ def test_columns_of_arrow_are_ids_and_times(folder):
             index.add_docs([text(6), text(7)], pa.array(["x", None]))
 
 
-def test_a_document_replaces_that_with_the_same_id(folder, monkeypatch):
-    indexing.small_limits(monkeypatch)
-    expected = {}
-    with Index.create(folder, **SETTINGS) as index:
-        for i in range(60):
-            index.add(text(i), i % 20)
-            expected[i % 20] = (text(i), None)
-            if i % 7 == 0:
-                index.commit()
-        assert contents(index) == expected
-    assert reopened(folder) == expected
-
-
-def test_the_last_of_repeated_ids_is_stored(folder):
-    with Index.create(folder, **SETTINGS) as index:
-        index.add_docs([text(i) for i in range(4)], ["a", "b", "a", "c"])
-        assert contents(index) == {"a": (text(2), None), "b": (text(1), None), "c": (text(3), None)}
-
-
 def test_texts_without_shingles_are_stored_and_not_found(folder):
     with Index.create(folder, **SETTINGS) as index:
         index.add_docs(["", FERRY, None], ["empty", "ferry", "missing"], missing="empty")
@@ -150,29 +93,6 @@ def test_texts_without_shingles_are_stored_and_not_found(folder):
             assert index.text_of("missing") == b""
             assert [match.id for match in index.query(FERRY)] == ["ferry"]
             index.compact()
-
-
-@pytest.mark.parametrize(
-    ("texts", "ids", "message"),
-    [
-        (["a", 5], ["x", "y"], r"texts\[1\] must be str"),
-        (["a", None], ["x", "y"], r"texts\[1\] is None"),
-        (["a", "b"], ["x"], r"ids must have one element for each text \(2\), got 1"),
-        (["a"], ["x", "y"], r"ids must have one element for each text \(1\), got more"),
-        (["a"], "x", "ids must have one element for each document, in order, got str"),
-        (["a"], {"x"}, "ids must have one element for each document, in order, got set"),
-        ("a", ["x"], "texts must be a collection of texts"),
-    ],
-)
-def test_nothing_is_added_if_an_argument_is_wrong(folder, texts, ids, message):
-    with Index.create(folder, **SETTINGS) as index:
-        with pytest.raises((TypeError, ValueError), match=message):
-            index.add_docs(texts, ids)
-        with pytest.raises((TypeError, ValueError), match="times"):
-            index.add_docs(["a", "b"], ["x", "y"], times=[1])
-        with pytest.raises((TypeError, ValueError), match=r"times\[1\] must be seconds"):
-            index.add_docs(["a", "b"], ["x", "y"], times=[1, "2"])
-        assert len(index) == 0
 
 
 class Codes(list):
@@ -290,17 +210,6 @@ def test_times(folder, time, seconds):
         assert index.time_of("a") == seconds
         with pytest.raises(KeyError):
             index.time_of("b")
-
-
-@pytest.mark.parametrize(
-    "time", [datetime(2026, 1, 1), "2026-01-01", math.nan, math.inf, True, 10**30, np.timedelta64(5, "s")]
-)
-def test_times_that_are_refused(folder, time):
-    with Index.create(folder, **SETTINGS) as index:
-        with pytest.raises((TypeError, ValueError), match=r"^time must "):
-            index.add(FERRY, "a", time=time)
-        with pytest.raises((TypeError, ValueError), match=r"^before must "):
-            index.expire(time)
 
 
 @pytest.mark.few(1)
@@ -444,17 +353,6 @@ def test_a_reader_that_is_not_refreshed(folder, monkeypatch):
         assert reader.refresh()
         assert contents(reader) == {i: (text(i), None) for i in range(40) if i != 3}
         assert not reader.refresh()
-
-
-def test_a_segment_without_shingles(folder):
-    with Index.create(folder, **SETTINGS) as index:
-        index.add_docs(["", ""], ["a", "b"])
-        index.compact()
-        index.add("", "c")
-        index.compact()
-        assert list(index) == ["a", "b", "c"]
-        assert index.query(FERRY) == index.query(id="a") == ()
-        index.verify()
 
 
 def test_files_that_belong_to_nothing_are_removed(folder, monkeypatch):
@@ -767,16 +665,6 @@ def test_a_query_below_the_bands_is_refused(folder):
         with pytest.raises(TypeError, match="min_similarity must be a number"):
             index.query(FERRY, min_similarity="0.9")
         assert index.query(FERRY, min_similarity=np.array(0.9)) == ()
-
-
-def test_a_function_must_be_called(folder):
-    message = "^texts must be a collection of texts, got a function; call it, and pass what it returns$"
-    with Index.create(folder) as index:
-        with pytest.raises(TypeError, match=message):
-            index.add_docs(lambda: [FERRY], [1])
-        with pytest.raises(TypeError, match=message):
-            index.query_docs(lambda: [FERRY])
-        assert len(index) == 0
 
 
 def test_parameters_that_clash(folder):

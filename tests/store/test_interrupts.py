@@ -22,7 +22,7 @@ import lsh
 import lsh.base.file_io
 import lsh.store.view
 import lsh.store.writer
-from lsh.store import disk, lock, log, manifest, memtable
+from lsh.store import disk, log, manifest, memtable
 from lsh.store.index import Index, IndexReplacedError
 
 
@@ -201,7 +201,7 @@ def test_too_many_open_files_are_named(folder, monkeypatch):
     assert len(reopened(folder)) == 3
 
 
-@pytest.mark.parametrize(("owner", "name"), [(lock.WriterLock, "release"), (lsh.store.writer.Writer, "close")])
+@pytest.mark.parametrize(("owner", "name"), [(disk.WriterLock, "release"), (lsh.store.writer.Writer, "close")])
 def test_an_interrupted_close_is_completed_by_the_next_one(folder, monkeypatch, owner, name):
     index = Index.create(folder, **SETTINGS)
     index.add(text(1), 1)

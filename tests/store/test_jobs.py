@@ -47,12 +47,6 @@ def test_many_are_removed_at_once(folder, monkeypatch, large):
     assert reopened(folder) == expected
 
 
-@pytest.mark.parametrize("ids", ["a", b"a", 5, None])
-def test_one_id_is_no_collection(folder, ids):
-    with Index.create(folder, **SETTINGS) as index, pytest.raises(TypeError, match=r"ids must be a collection of ids"):
-        index.remove_ids(ids)
-
-
 @pytest.mark.parametrize("where", ["memory", "log", "segment"])
 @pytest.mark.parametrize("settings", [{"texts": "stored"}, {"texts": None, "sketch": "full"}, {"texts": None}], ids=str)
 def test_a_time_is_changed_alone(folder, where, settings):
@@ -176,11 +170,6 @@ def test_values_that_equal_one_are_refused_after_it(folder):
         with pytest.raises(TypeError, match="min_similarity must be a number"):
             index.query("a text", min_similarity=True)
         assert index.query("a text", top=np.int64(1)).min_similarity == 0.8
-
-
-def test_no_ids(folder):
-    with Index.create(folder, **SETTINGS) as index, pytest.raises(TypeError, match=r"^ids must have one element"):
-        index.add_docs(["a text"], None)
 
 
 # Another index in the place of an index.

@@ -259,28 +259,6 @@ def test_columns_and_iterators_are_read(folder):
 
 
 @pytest.mark.parametrize(
-    ("texts", "ids", "options", "message"),
-    [
-        (["a", None], [1, 2], {}, r"texts\[1\]"),
-        (["a", "b"], [1], {}, r"ids must have one element for each text \(2\), got 1"),
-        (["a", "b"], [1, 2, 3], {}, r"ids must have one element for each text \(2\), got more"),
-        (["a", "b"], [1, 1.5], {}, r"ids\[1\] must be str, bytes or a whole number"),
-        (["a", "b"], "ab", {}, r"ids must have one element for each document, in order, got str"),
-        (["a", "b"], [1, 2], {"times": [1.0]}, r"times must have one element for each text \(2\), got 1"),
-        (["a", "b"], [1, 2], {"times": [1.0, "x"]}, r"times\[1\] must be seconds"),
-        (["a", "b"], [1, 2], {"times": 3.0}, r"times must have one element for each document, in order, got float"),
-        (["a", "b"], [1, 2], {"missing": "skip"}, r"missing must be one of"),
-        (iter(["a", "b"]), [1, 2, 3], {}, r"ids must have one element for each text \(2\), got more"),
-    ],
-)
-def test_bad_batches_are_refused(folder, texts, ids, options, message):
-    with Screen.create(folder) as screen:
-        with pytest.raises((TypeError, ValueError), match=message):
-            screen.submit_docs(texts, ids, **options)
-        assert isinstance(texts, list) == (len(screen.index) == 0)  # an iterator is read in pieces
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"reject": 1.5}, "reject must be more than 0 and at most 1"),

@@ -79,15 +79,6 @@ def test_sorting_many_against_twin(kind, count):
     SortedKeys(*arrays).verify(count)
 
 
-def test_bad_numbers():
-    keys = numpy.zeros(2, numpy.uint64)
-    for numbers in ([1, 0], [1, 1]):
-        with pytest.raises(ValueError, match="numbers must ascend"):
-            sorted_keys(keys, numpy.array(numbers, numpy.uint32))
-    with pytest.raises(ValueError, match="of the same length, got 2 and 1"):
-        sorted_keys(keys, numpy.zeros(1, numpy.uint32))
-
-
 @pytest.mark.few(7)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", COUNTS)
@@ -231,35 +222,6 @@ def test_segments_are_searched_in_turn_as_each_alone(top):
     assert search_all([], keys, rows) == []
 
 
-def test_segments_that_are_searched_in_turn_are_of_one_index():
-    random = numpy.random.default_rng(8)
-    searchers = [Segment(random, 10, bands, values=5).searcher for bands in (3, 2)]
-    with pytest.raises(ValueError, match="the same number of bands"):
-        search_all(searchers, numpy.zeros((3, 1), numpy.uint64))
-    with pytest.raises(TypeError):
-        search_all([None], numpy.zeros((3, 1), numpy.uint64))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"keys": numpy.zeros((2, 4), numpy.uint64)}, "keys must be of 3 bands, got 2"),
-        ({"top": 0}, "top must be 1 or more"),
-        ({"rows": None, "least_equal": 1}, "least_equal requires rows"),
-        ({"rows": numpy.zeros((4, 15), numpy.uint8)}, r"shape \(4, 16\) and type uint8"),
-        ({"rows": numpy.zeros((3, 16), numpy.uint8)}, r"shape \(4, 16\) and type uint8"),
-        ({"rows": numpy.zeros((4, 16), numpy.uint32)}, r"shape \(4, 16\) and type uint8"),
-        ({"rows": numpy.zeros(64, numpy.uint8)}, r"shape \(4, 16\) and type uint8"),
-        ({"rows": numpy.zeros((4, 32), numpy.uint8)[:, ::2]}, "not C-contiguous"),
-    ],
-)
-def test_bad_arguments_of_a_search(change, message):
-    segment = Segment(numpy.random.default_rng(0), 10, 3, values=5)
-    arguments = {"keys": numpy.zeros((3, 4), numpy.uint64), "rows": numpy.zeros((4, 16), numpy.uint8)} | change
-    with pytest.raises(ValueError, match=message):
-        segment.searcher.search(**arguments)
-
-
 # ---- merge ----
 
 
@@ -362,17 +324,6 @@ def test_damaged_blocks_are_found():
     blocks.check(0, BLOCK)  # not read again
     with pytest.raises(IndexDamagedError, match=f"bytes 0 to {BLOCK - 1} "):
         blocks.verify()
-
-
-@pytest.mark.parametrize(("start", "stop"), [(-1, 3), (2, 1), (0, 11)])
-def test_bad_parts_of_a_file(start, stop):
-    with pytest.raises(ValueError, match="must ascend from 0 to 10"):
-        Blocks(bytes(10), block_sums(bytes(10)), "a file").check(start, stop)
-
-
-def test_bad_sums():
-    with pytest.raises(ValueError, match="sums must hold 1 checksums, got 2"):
-        Blocks(bytes(10), numpy.zeros(2, numpy.uint64), "a file")
 
 
 # ---- files that are damaged ----
@@ -518,56 +469,12 @@ def test_sections_of_different_length(keys, numbers):
         SortedKeys(numpy.zeros(keys, numpy.uint64), numpy.zeros(numbers, numpy.uint32))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"keys": numpy.zeros(5, numpy.int64)}, "keys must be a contiguous array of uint64"),
-        ({"keys": numpy.zeros((5, 1), numpy.uint64)}, "keys must be a contiguous array of uint64"),
-        ({"numbers": numpy.zeros(10, numpy.uint32)[::2]}, "numbers must be a contiguous array of uint32"),
-        ({"blocks": Blocks(bytes(100), block_sums(bytes(100)), "a file")}, "parts of the file"),
-    ],
-)
-def test_bad_sections(change, message):
-    arrays = {"keys": numpy.zeros(5, numpy.uint64), "numbers": numpy.zeros(5, numpy.uint32)}
-    with pytest.raises(ValueError, match=message):
-        SortedKeys(**arrays | change)
-
-
-def test_bad_parts_of_a_segment():
-    band = SortedKeys(*sorted_keys(numpy.zeros(5, numpy.uint64), numpy.arange(5, dtype=numpy.uint32)))
-    for arguments, message in [
-        (([], 5), "bands must be one or more"),
-        (([band], -1), "documents must be from 0"),
-        (([band], 5, numpy.zeros((4, 8), numpy.uint8)), "sketches must be of 5 documents"),
-        (([band], 5, numpy.zeros((5, 0), numpy.uint8)), "sketches must be of 5 documents"),
-        (([band], 5, numpy.zeros((5, 8), numpy.int8)), "sketches must be a contiguous matrix"),
-        (([band], 5, numpy.zeros((5, 8), ">u4")), "sketches must be a contiguous matrix"),
-        (([band], 5, numpy.zeros((8, 5), numpy.uint8).T), "sketches must be a contiguous matrix"),
-        (([band], 5, None, numpy.zeros(2, numpy.uint8)), "removed must have a bit for each of 5 documents"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            Searcher(*arguments)
-    with pytest.raises(TypeError):
-        Searcher([None], 5)
-    with pytest.raises(ValueError, match="rows require sketches"):
-        Searcher([band], 5).search(numpy.zeros((1, 1), numpy.uint64), numpy.zeros((1, 8), numpy.uint8))
-
-
 def test_a_file_without_documents():
     a_file = File(numpy.random.default_rng(0), 0, 2, 9)
     bands, searcher = a_file.open()
     bounds, numbers, equal = searcher.search(numpy.zeros((2, 3), numpy.uint64), numpy.zeros((3, 64), numpy.uint8))
     assert [bounds.tolist(), numbers.tolist(), equal.tolist()] == [[0, 0, 0, 0], [], []]
     bands[0].verify(0)
-
-
-def test_parts_of_several_files():
-    files = [File(numpy.random.default_rng(i), 30, 2, 9) for i in range(2)]
-    bands = [file.open()[0] for file in files]
-    with pytest.raises(ValueError, match="parts of one file"):
-        Searcher([bands[0][0], bands[1][1]], 30)
-    with pytest.raises(ValueError, match="parts of the file"):
-        Searcher(bands[0], 30, files[1].parts[-1])
 
 
 # ---- threads ----

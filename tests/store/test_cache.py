@@ -40,7 +40,7 @@ import lsh
 import lsh.lsh
 import lsh.store.cache
 from lsh import Bands, Cache, MinHasher
-from lsh.engine.grouping import BinSets, BinTables
+from lsh.engine.grouping import BucketSets, BucketTables
 from lsh.sketch.planning import plan_for
 from lsh.store.banded import BandedStore
 
@@ -574,7 +574,7 @@ def test_a_pass_over_the_bins_shows_one_moment():
 
 def test_bins_of_the_tables():
     """Keys ordered by first document, members in order of insertion, bounds, and rejected arguments."""
-    tables = BinTables(2)
+    tables = BucketTables(2)
     assert [array.tolist() for array in tables.bins(1)] == [[], [], [0]]
     tables.reserve(8, 8)
     keys = numpy.array([[7, 5, 7, 9, 5, 7], [1, 2, 3, 4, 5, 6]], numpy.uint64)
@@ -582,7 +582,7 @@ def test_bins_of_the_tables():
     found = tables.bins(0)
     assert [array.dtype for array in found] == [numpy.uint64, numpy.uint32, numpy.intp]
     assert [array.tolist() for array in found] == [[5, 9, 7], [2, 1, 3, 4, 0, 5], [0, 2, 3, 6]]
-    assert [list(ids) for ids in BinSets(list("abcdefgh"), *found[1:])] == [["c", "b"], ["d"], ["e", "a", "f"]]
+    assert [list(ids) for ids in BucketSets(list("abcdefgh"), *found[1:])] == [["c", "b"], ["d"], ["e", "a", "f"]]
     assert [array.tolist() for array in tables.bins(1)] == [[3, 5, 2, 4, 1, 6], [0, 1, 2, 3, 4, 5], list(range(7))]
     for band in (-1, 2):
         with pytest.raises(IndexError, match=f"band {band} of 2"):
@@ -606,11 +606,11 @@ def test_bins_of_the_tables():
     documents = numpy.array([0, 1], numpy.uint32)
     for bounds in ([], [0, 3], [-1, 1], [0, 2, 1]):
         with pytest.raises(ValueError, match="bounds must ascend from 0 to at most 2"):
-            BinSets(["a", "b"], documents, numpy.array(bounds, numpy.intp))
+            BucketSets(["a", "b"], documents, numpy.array(bounds, numpy.intp))
     with pytest.raises(ValueError, match="documents must be less than 1, got 1"):
-        BinSets(["a"], documents, numpy.array([0, 2], numpy.intp))
+        BucketSets(["a"], documents, numpy.array([0, 2], numpy.intp))
     objects = ["a", "b"]
-    sets = BinSets(objects, documents, numpy.array([0, 2], numpy.intp))
+    sets = BucketSets(objects, documents, numpy.array([0, 2], numpy.intp))
     objects.clear()  # the sets hold their own list
     assert [list(ids) for ids in sets] == [["a", "b"]]
     assert list(sets) == []

@@ -736,7 +736,7 @@ def test_estimates_by_the_formula(collisions):
         expected = max((equal / 64 - collisions) / (1 - collisions), 0)
         assert estimator.similarities[equal] == pytest.approx(expected)
         assert 0 <= low <= estimator.similarities[equal] <= high <= 1
-        assert estimator.similarities[estimator.least_equal(expected)] >= expected - 1e-15
+        assert estimator.similarities[estimator.min_equal(expected)] >= expected - 1e-15
     assert estimator.interval(64)[1] == 1.0
     assert estimator.similarities[64] == 1.0
 

@@ -15,7 +15,7 @@ from lsh.store.index import Index
 
 HASHER = lsh.MinHasher(16, scheme="fss", shingles=lsh.Shingles(4))
 SETTINGS: dict[str, Any] = {"hasher": HASHER, "threshold": 0.8, "recall": 0.9, "texts": "stored"}
-LIMITS = {"MAX_RECENT": 12, "MAX_LOGGED": 7, "MOST_SIMILAR": 2, "MOST_PENDING": 3, "SMALLEST": 4}
+LIMITS = {"MAX_RECENT": 12, "MAX_LOGGED": 7, "MAX_SIMILAR": 2, "MAX_PENDING": 3, "SMALLEST": 4}
 
 
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:

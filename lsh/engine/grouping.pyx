@@ -3,8 +3,8 @@
 
 For a corpus, a bucket is a chain: `Linker` gives each document, for each band, its latest predecessor in the same
 bucket, and the walks of `comparing` follow the chains. `KeyTable` finds the same predecessors in less memory, part by
-part of the keys. For a cache, which grows and shrinks, `BinTables` holds one hash table a band. Arguments are checked
-here; `lsh.engine.dedup` and `lsh.store.cache` give them their meaning.
+part of the keys. For a cache, which grows and shrinks, `BucketTables` holds one hash table a band. Arguments are
+checked here; `lsh.engine.dedup` and `lsh.store.cache` give them their meaning.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -275,7 +275,7 @@ cdef int _order(const void *a, const void *b) noexcept nogil:
     return (first > second) - (first < second)
 
 
-cdef class BinTables:
+cdef class BucketTables:
     """The bins of a cache: for each band a hash table from key to the documents of the bin, in order of insertion.
 
     Documents are numbers from 0. The members of a bin are a ring through two arrays, so that adding and removing cost
@@ -484,7 +484,7 @@ cdef class BinTables:
         return self._band(band).used
 
 
-cdef class BinSets:
+cdef class BucketSets:
     """Yield the members of each bin of a band as a set: the keys of a dict, in order of insertion.
 
     Parameters
@@ -492,7 +492,7 @@ cdef class BinSets:
     objects : list
         The object that stands for each document in the sets; copied.
     documents, bounds : numpy.ndarray
-        What `BinTables.bins` returned; not to be changed.
+        What `BucketTables.bins` returned; not to be changed.
     """
 
     cdef list objects

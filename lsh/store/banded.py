@@ -1,6 +1,6 @@
 """The banded store of a cache: its documents by number, their buckets, and the read-only views of them.
 
-`StoredDocuments` keeps ids, fingerprints and buckets consistent; `BandedStore` locks them, and answers which documents
+`BandedDocuments` keeps ids, fingerprints and buckets consistent; `BandedStore` locks them, and answers which documents
 share a bucket. The buckets are tables of the compiled module `lsh.engine.grouping`. `lsh.store.cache` has the rest of
 `lsh.Cache`.
 """
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks
-from lsh.engine.grouping import BinSets, BinTables
+from lsh.engine.grouping import BucketSets, BucketTables
 from lsh.sketch.bands import Bands, equal_bands
 from lsh.sketch.hasher import MinHasher, checked_fingerprint, checked_hasher
 from lsh.sketch.planning import (
@@ -50,22 +50,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
 
 
-class StoredDocuments:
+class BandedDocuments:
     """The documents of a cache, numbered in order of addition: their ids, fingerprints and buckets.
 
     `numbers` and `rows` decide what is stored; everything else can be rebuilt from them. A change takes effect in one
-    step, on `numbers`. `torn` is true from before that step until everything else agrees with it. The caller holds the
-    lock.
+    step, on `numbers`. `needs_repair` is true from before that step until everything else agrees with it. The caller
+    holds the lock.
     """
 
     def __init__(self, hasher: MinHasher, bands: Bands) -> None:
         self.hasher = hasher
         self.bands = bands
-        self.tables = BinTables(bands.num_bands)
+        self.tables = BucketTables(bands.num_bands)
         self.rows: Array = np.empty((0, hasher.num_seeds), hasher.dtype)  # by number
         self.ids: list[FoundId] = []  # by number; GONE where the document was removed
         self.numbers: dict[Hashable, int] = {}
-        self.torn = False
+        self.needs_repair = False
 
     def content(self) -> tuple[list[FoundId], Array]:
         """Return the ids in order of addition, and their fingerprints."""
@@ -87,12 +87,12 @@ class StoredDocuments:
         update = dict(zip(doc_ids, range(first, stop)))
         self._reserve(stop)
         self.rows[first:stop] = rows
-        self.torn = True
+        self.needs_repair = True
         self.numbers.update(update)
         self._forget(replaced)
         self.tables.insert(keys, numbers[binned])
         self.ids += doc_ids
-        self.torn = False
+        self.needs_repair = False
 
     def _reserve(self, documents: int) -> None:
         """Allocate the memory for so many numbers first, so that a change does not fail half way."""
@@ -104,10 +104,10 @@ class StoredDocuments:
 
     def remove(self, doc_id: Hashable) -> None:
         """Remove a stored document."""
-        self.torn = True
+        self.needs_repair = True
         number = self.numbers.pop(doc_id)
         self._forget([number])
-        self.torn = False
+        self.needs_repair = False
 
     def _forget(self, numbers: list[int]) -> None:
         """Remove numbers from the buckets and the list of ids."""
@@ -145,7 +145,7 @@ class BandedStore:
         self._plan = bands if isinstance(bands, Plan) else None
         self._bands = checked_bands(bands, hasher.num_seeds)
         self._version = 0  # the number of changes, so that an iteration detects one
-        self._stored = StoredDocuments(hasher, self._bands)
+        self._stored = BandedDocuments(hasher, self._bands)
         self._renew_lock()
 
     def _renew_lock(self) -> None:
@@ -155,22 +155,22 @@ class BandedStore:
 
     def _store(self, ids: list[FoundId], rows: Array) -> None:
         """Replace the store by a new one with these documents, whose ids differ from each other."""
-        stored = StoredDocuments(self._hasher, self._bands)
+        stored = BandedDocuments(self._hasher, self._bands)
         stored.add(ids, rows)
         self._stored = stored
 
     @contextmanager
-    def _changing(self) -> Iterator[StoredDocuments]:
+    def _changing(self) -> Iterator[BandedDocuments]:
         """Hold the lock for a change. If it is interrupted (a signal, a fork), the next use of the store repairs it."""
         with self._reading() as stored:
             self._version += 1
             yield stored
 
     @contextmanager
-    def _reading(self) -> Iterator[StoredDocuments]:
+    def _reading(self) -> Iterator[BandedDocuments]:
         """Hold the lock for reading."""
         with self._lock:
-            if self._stored.torn:
+            if self._stored.needs_repair:
                 self._pack()
             yield self._stored
 
@@ -302,15 +302,15 @@ class BandedStore:
         TypeError, ValueError
             If a parameter has a wrong type or is out of range, or there is neither a document nor a known id.
         """
-        least = checks.optional_fraction("min_jaccard", min_jaccard)
+        min_similarity = checks.optional_fraction("min_jaccard", min_jaccard)
         with self._reading() as stored:
             row = self._asked(stored, doc, doc_id)
             numbers = stored.find(row)
-            if least is not None:
-                numbers = numbers[self._hasher.similarities(row, stored.rows[numbers]) >= least]
+            if min_similarity is not None:
+                numbers = numbers[self._hasher.similarities(row, stored.rows[numbers]) >= min_similarity]
             return {stored.ids[number] for number in numbers.tolist()}
 
-    def _asked(self, stored: StoredDocuments, doc: Text | None, doc_id: Hashable | None) -> Array:
+    def _asked(self, stored: BandedDocuments, doc: Text | None, doc_id: Hashable | None) -> Array:
         """Return the fingerprint of a query: that of the stored document if its id is known, else that of the text."""
         if doc is not None:
             checks.text("doc", doc)
@@ -399,7 +399,7 @@ class BandedStore:
         """
         return self._pairs(checks.optional_fraction("min_jaccard", min_jaccard))
 
-    def _pairs(self, least: float | None) -> Iterator[tuple[FoundId, FoundId]]:
+    def _pairs(self, min_similarity: float | None) -> Iterator[tuple[FoundId, FoundId]]:
         with self._lock:
             version = self._version
         for band in range(self.num_bands):
@@ -416,8 +416,8 @@ class BandedStore:
                 for i in range(len(numbers) - 1):
                     # a pair is yielded in the first band that it shares
                     fresh = ~(earlier_keys[:, i + 1 :] == earlier_keys[:, i, None]).any(axis=0)
-                    if least is not None:
-                        fresh &= self._hasher.similarities(rows[i], rows[i + 1 :]) >= least
+                    if min_similarity is not None:
+                        fresh &= self._hasher.similarities(rows[i], rows[i + 1 :]) >= min_similarity
                     for j in np.flatnonzero(fresh).tolist():
                         yield ids[i], ids[i + 1 + j]
                         self._check_version(version)
@@ -446,12 +446,13 @@ class BandedStore:
         TypeError
             If an element of `pairs` is not a pair of ids.
         """
-        least = checks.fraction("min_jaccard", min_jaccard, zero=True)
+        min_similarity = checks.fraction("min_jaccard", min_jaccard, zero=True)
         with self._reading() as stored:
             return {
                 (a, b)
                 for a, b in pairs_of_ids(pairs)
-                if self._hasher.similarities(stored.rows[stored.numbers[a]], stored.rows[stored.numbers[b]]) >= least
+                if self._hasher.similarities(stored.rows[stored.numbers[a]], stored.rows[stored.numbers[b]])
+                >= min_similarity
             }
 
     # ---- copying ----
@@ -498,7 +499,7 @@ def _check_how_to_band(num_bands: object, bands: object) -> None:
 class Readable(Protocol):
     """The part of a cache that a view uses; used in annotations only."""
 
-    def _reading(self) -> AbstractContextManager[StoredDocuments]: ...
+    def _reading(self) -> AbstractContextManager[BandedDocuments]: ...
 
     def __iter__(self) -> Iterator[FoundId]: ...
 
@@ -525,16 +526,16 @@ class BandBins(Mapping[int, KeysView[FoundId]]):
             return iter(stored.tables.bins(self._band)[0].tolist())
 
     def items(self) -> ItemsView[int, KeysView[FoundId]]:
-        return _BinItems(self)
+        return _BandItems(self)
 
     def values(self) -> ValuesView[KeysView[FoundId]]:
-        return _BinSets(self)
+        return _BandValues(self)
 
     def content(self) -> tuple[list[int], Iterator[KeysView[FoundId]]]:
         """Return the keys of all buckets and their sets, as they are at this moment."""
         with self._cache._reading() as stored:
             keys, documents, bounds = stored.tables.bins(self._band)
-            return keys.tolist(), BinSets(stored.ids, documents, bounds)
+            return keys.tolist(), BucketSets(stored.ids, documents, bounds)
 
     def __len__(self) -> int:
         with self._cache._reading() as stored:
@@ -544,7 +545,7 @@ class BandBins(Mapping[int, KeysView[FoundId]]):
         return f"<{len(self)} buckets of band {self._band}>"
 
 
-class _BinItems(ItemsView[int, KeysView[FoundId]]):
+class _BandItems(ItemsView[int, KeysView[FoundId]]):
     """The keys and sets of the buckets of a band, read in one pass."""
 
     _mapping: BandBins
@@ -553,7 +554,7 @@ class _BinItems(ItemsView[int, KeysView[FoundId]]):
         return zip(*self._mapping.content())
 
 
-class _BinSets(ValuesView[KeysView[FoundId]]):
+class _BandValues(ValuesView[KeysView[FoundId]]):
     """The sets of the buckets of a band, read in one pass."""
 
     _mapping: BandBins

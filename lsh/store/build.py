@@ -21,11 +21,11 @@ from lsh.store.searching import block_sums, merged, sorted_keys
 from lsh.store.segment import (
     KEY_SECTIONS,
     STEP,
-    Documents,
+    DocumentBatch,
     Kept,
     Piece,
     Segment,
-    Written,
+    SegmentInfo,
     arrival_ranks,
     arrival_steps,
     ends_dtype,
@@ -91,7 +91,7 @@ class SegmentWriter:
         if last - first != count - 1:
             self.section("arrivals", parts)
 
-    def finish(self, documents: int, keyed: int, times: tuple[int, int, int] | None) -> Written:
+    def finish(self, documents: int, keyed: int, times: tuple[int, int, int] | None) -> SegmentInfo:
         """Write the checksums and the footer, and sync the file."""
         self._write(bytes(file_format.padding(self._size)))
         if self._rest:
@@ -110,13 +110,15 @@ class SegmentWriter:
         checksum = file_format.checksum(end)
         self._file.write(end + checksum.to_bytes(8, "little"))
         self._file.sync()
-        return Written(self._name, documents, self._file.size, checksum, times, self._arrivals)
+        return SegmentInfo(self._name, documents, self._file.size, checksum, times, self._arrivals)
 
     def close(self) -> None:
         self._file.close()
 
 
-def write_segment(disk: Disk, folder: str, name: str, documents: Documents, arrivals: NDArray[np.int64]) -> Written:
+def write_segment(
+    disk: Disk, folder: str, name: str, documents: DocumentBatch, arrivals: NDArray[np.int64]
+) -> SegmentInfo:
     """Write documents, whose ids differ from each other, as a segment; `arrivals` ascend."""
     writer = SegmentWriter(disk, folder, name)
     try:
@@ -209,7 +211,7 @@ def merge_segments(
     parts: list[Segment],
     removed: list[NDArray[np.bool_] | None],
     arrivals: NDArray[np.int64] | range | None = None,
-) -> Written:
+) -> SegmentInfo:
     """Write the documents of several segments, in order of arrival, without those that are removed, as one segment.
 
     `arrivals` are new numbers of arrival of the documents that are written, for documents of another index.
@@ -308,18 +310,22 @@ def _merge_times(writer: SegmentWriter, parts: list[Segment], kept: Kept) -> tup
     """Write the times, if some document has one, and return the earliest, the latest and their number."""
     if all(part.written.times is None for part in parts):
         return None
-    least, most, count = 2**63 - 1, NO_TIME, 0
+    earliest, latest, count = 2**63 - 1, NO_TIME, 0
 
     def each() -> Iterator[Array]:
-        nonlocal least, most, count
+        nonlocal earliest, latest, count
         for times in _ordered(parts, kept, lambda part, start, stop: parts[part].times(start, stop)):
             known = times[times != NO_TIME]
             if len(known):
-                least, most, count = min(least, int(known.min())), max(most, int(known.max())), count + len(known)
+                earliest, latest, count = (
+                    min(earliest, int(known.min())),
+                    max(latest, int(known.max())),
+                    count + len(known),
+                )
             yield times
 
     writer.section("times", each())
-    return (least, most, count) if count else None
+    return (earliest, latest, count) if count else None
 
 
 def _merged_texts(blocks: _TextBlocks, parts: list[Segment], kept: Kept) -> Iterator[Array]:

@@ -22,7 +22,7 @@ from lsh.sketch.planning import (
     chosen_plan,
 )
 from lsh.sketch.rows import CONFIDENCE, many_fingerprints, one_fingerprint, wilson_interval
-from lsh.store.banded import BandedStore, StoredDocuments
+from lsh.store.banded import BandedDocuments, BandedStore
 from lsh.store.matches import Matches, as_match
 from lsh.text.ids import checked_id, in_order, listed_ids, new_id, several
 from lsh.text.shingling import Shingles
@@ -356,7 +356,7 @@ class Cache(BandedStore):
 
     def clear(self) -> None:
         """Remove every document."""
-        empty = StoredDocuments(self._hasher, self._bands)
+        empty = BandedDocuments(self._hasher, self._bands)
         with self._changing():
             self._stored = empty
 
@@ -386,7 +386,7 @@ class Cache(BandedStore):
             If a similarity is no number from 0 to 1.
         """
         asked = checks.fraction("similarity", similarity, zero=True)
-        return _recall_at(self._bands, self._hasher.num_seeds, asked, _least(min_similarity))
+        return _recall_at(self._bands, self._hasher.num_seeds, asked, _min_similarity_of(min_similarity))
 
     def query(
         self,
@@ -483,13 +483,13 @@ class Cache(BandedStore):
 
     def _limits(self, top: object, min_similarity: object) -> tuple[int | None, float, float]:
         """Return the most matches of a query and their least similarity, checked, and the recall at this similarity."""
-        most = None if top is None else checks.whole_number("top", top, 1)
-        least = _least(min_similarity)
-        return most, least, _recall_at(self._bands, self._hasher.num_seeds, least, least)
+        max_matches = None if top is None else checks.whole_number("top", top, 1)
+        bound = _min_similarity_of(min_similarity)
+        return max_matches, bound, _recall_at(self._bands, self._hasher.num_seeds, bound, bound)
 
     def _matches(
         self,
-        stored: StoredDocuments,
+        stored: BandedDocuments,
         row: Array,
         own: int | None,
         top: int | None,
@@ -573,11 +573,11 @@ class Cache(BandedStore):
 
 
 @lru_cache(maxsize=64)
-def _recall_at(bands: Bands, num_seeds: int, similarity: float, least: float) -> float:
-    """Return the probability to share a band and to have an estimate of `least` or more; see `Cache.recall_at`."""
-    return bands.probability(similarity) * sketch_filter.reaching(num_seeds, similarity, least, 0.0)
+def _recall_at(bands: Bands, num_seeds: int, similarity: float, min_similarity: float) -> float:
+    """Return the probability to share a band and to have an estimate that is high enough; see `Cache.recall_at`."""
+    return bands.probability(similarity) * sketch_filter.reaching(num_seeds, similarity, min_similarity, 0.0)
 
 
-def _least(min_similarity: object) -> float:
+def _min_similarity_of(min_similarity: object) -> float:
     """Return the least similarity of a query of a cache, checked."""
     return 0.0 if min_similarity is None else checks.fraction("min_similarity", min_similarity, zero=True)

@@ -352,12 +352,12 @@ class Index(IndexReader):
                 manifest = read_manifest(self._path, view.manifest)
                 self._check_identity(manifest)
                 try:
-                    if manifest != view.manifest or self._is_torn:
+                    if manifest != view.manifest or self._needs_refresh:
                         newest, log = open_view(self._path)
                         self._check_identity(newest.manifest)
-                        self._is_torn = True  # until both are replaced
+                        self._needs_refresh = True  # until both are replaced
                         self._view, self._log = newest, log
-                        self._searches, self._is_torn = {}, False
+                        self._searches, self._needs_refresh = {}, False
                         return True
                     return self._read_log(view)
                 except FileNotFoundError:
@@ -382,10 +382,10 @@ class Index(IndexReader):
         held = [one.copy() if part in touched else one for part, one in enumerate(view.held)]
         moved = View(view.manifest, held)
         moved.recent = view.recent
-        self._is_torn = True  # until all of this is done
+        self._needs_refresh = True  # until all of this is done
         moved.apply(changes, log)
         self._view, self._log = moved, log
-        self._is_torn = False
+        self._needs_refresh = False
         return True
 
     def verify(self) -> None:

@@ -17,16 +17,16 @@ import numpy as np
 from lsh.store import file_format
 from lsh.store.disk import Disk, DiskFile, write_file
 from lsh.store.file_format import ADD, COMMIT, LOG_HEADER, LOG_MAGIC, RECORD, REMOVAL, REMOVE, Array, IndexDamagedError
-from lsh.store.segment import Documents, Layout
+from lsh.store.segment import DocumentBatch, SegmentLayout
 
 HINT = 32  # offset of `committed` in the header
 
 
 @dataclass
-class Change:
+class LogChange:
     """A change that a log records: documents that are added, or places of documents that are removed."""
 
-    added: Documents | None = None
+    added: DocumentBatch | None = None
     removed: Array = field(default_factory=lambda: np.empty(0, REMOVAL))
 
 
@@ -60,7 +60,7 @@ def _record_checksum(number: int, offset: int, head: Any, payload: Any) -> int:
     return file_format.checksum(place + file_format.checksum(payload).to_bytes(8, "little"))
 
 
-def _payload_of(documents: Documents) -> bytes:
+def _payload_of(documents: DocumentBatch) -> bytes:
     id_ends, id_bytes = file_format.joined(documents.codes)
     arrays = {
         "keys": documents.keys.astype("<u8"),
@@ -76,7 +76,7 @@ def _payload_of(documents: Documents) -> bytes:
     return file_format.packed(arrays)
 
 
-def _documents_of(payload: Array, layout: Layout) -> Documents:
+def _documents_of(payload: Array, layout: SegmentLayout) -> DocumentBatch:
     """Return the documents of a payload; a ValueError if something does not fit."""
     arrays = file_format.unpacked(payload)
     wanted = {"keys", "keyed", "sketches", "times", "id_ends", "id_bytes"}
@@ -92,7 +92,7 @@ def _documents_of(payload: Array, layout: Layout) -> Documents:
     texts = list(file_format.split(_items(arrays["text_ends"], "<u8"), arrays["text_bytes"])) if layout.texts else None
     if texts is not None and len(texts) != n:
         raise ValueError("the number of texts is wrong")
-    return Documents(
+    return DocumentBatch(
         codes,
         _items(arrays["keys"], "<u8", n, layout.bands).astype(np.uint64),
         _items(arrays["keyed"], "u1", n, 1)[:, 0] != 0,
@@ -130,7 +130,7 @@ class LogWriter:
         """The size of the log in bytes."""
         return self._file.size
 
-    def commit(self, changes: list[Change]) -> None:
+    def commit(self, changes: list[LogChange]) -> None:
         """Append the changes and a commit record, and return when they are on the disk.
 
         `note_size` follows when the caller knows of the commit: what the header names is never cut off.
@@ -160,7 +160,7 @@ class LogWriter:
         self._file.close()
 
 
-def _payloads(changes: list[Change]) -> list[tuple[int, bytes]]:
+def _payloads(changes: list[LogChange]) -> list[tuple[int, bytes]]:
     """Return the kind and the payload of a record for each change."""
     records = []
     for change in changes:
@@ -175,7 +175,7 @@ def _payloads(changes: list[Change]) -> list[tuple[int, bytes]]:
 class LogReader:
     """Reads the commits of a log, from its beginning or from where the last reading ended."""
 
-    def __init__(self, folder: str, name: str, layout: Layout) -> None:
+    def __init__(self, folder: str, name: str, layout: SegmentLayout) -> None:
         self.path = os.path.join(folder, name)
         self._number = file_format.file_number("log", name) or 0
         self._layout = layout
@@ -186,7 +186,7 @@ class LogReader:
         """Return the error that the file is damaged."""
         return file_format.damaged(self.path, what)
 
-    def read(self, limit: int | None = None) -> list[Change]:
+    def read(self, limit: int | None = None) -> list[LogChange]:
         """Return the changes that were committed since the last call, before the place `limit` of the log."""
         with open(self.path, "rb", buffering=0) as file:
             head = file.read(LOG_HEADER.itemsize)  # before the rest: what it names as committed is there then
@@ -199,7 +199,7 @@ class LogReader:
         first = self.committed
         if known > first + len(data):
             raise self.damage(f"it has {first + len(data)} bytes, and {known} were committed")
-        changes: list[Change] = []
+        changes: list[LogChange] = []
         pending: list[tuple[int, int, Array]] = []
         at, content = 0, np.frombuffer(data, np.uint8)
         while (record := self._record_at(content, first, at)) is not None:
@@ -241,14 +241,14 @@ class LogReader:
             return None
         return kind, payload
 
-    def _change(self, offset: int, kind: int, payload: Array) -> Change:
+    def _change(self, offset: int, kind: int, payload: Array) -> LogChange:
         try:
             if kind == ADD:
-                return Change(_documents_of(payload, self._layout))
+                return LogChange(_documents_of(payload, self._layout))
             if kind == REMOVE and len(payload) >= 8:
                 count = int(payload[:8].view("<u8")[0])
                 self.removals += count
-                return Change(None, _items(payload[8:], REMOVAL, count))
+                return LogChange(None, _items(payload[8:], REMOVAL, count))
         except ValueError as error:
             raise self.damage(f"record at byte {offset}: {error}") from None
         raise self.damage(f"record at byte {offset}: its kind is unknown")

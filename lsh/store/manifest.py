@@ -22,7 +22,7 @@ from lsh.sketch.planning import Plan, chosen_hasher, chosen_plan
 from lsh.store import file_format
 from lsh.store.disk import Disk, write_file
 from lsh.store.file_format import HEADER, MANIFEST_MAGIC, REMOVED_HEADER, REMOVED_MAGIC, Array, IndexDamagedError
-from lsh.store.segment import Layout, Written
+from lsh.store.segment import SegmentInfo, SegmentLayout
 from lsh.text.shingling import Shingles
 from lsh.typing import Lookup
 
@@ -45,11 +45,11 @@ class Parameters:
     period: int  # microseconds
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> SegmentLayout:
         """What all segments have in common."""
         components = 0 if self.sketch == "none" else self.hasher.num_seeds
         dtype = self.hasher.dtype.newbyteorder("<") if self.sketch == "full" else np.dtype(np.uint8)
-        return Layout(self.plan.bands.num_bands, components, dtype, self.texts)
+        return SegmentLayout(self.plan.bands.num_bands, components, dtype, self.texts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the manifest."""
@@ -86,10 +86,10 @@ class Removed:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManifestEntry:
     """A segment of a manifest."""
 
-    written: Written
+    written: SegmentInfo
     removed: Removed | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,15 +105,15 @@ class Entry:
         }
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Entry:
+    def from_dict(cls, values: dict[str, Any]) -> ManifestEntry:
         checks.keys("segment", values, {"name", "documents", "bytes", "checksum", "times", "arrivals", "removed"})
         documents = checks.whole_number("documents", values["documents"], 1, file_format.NUMBERS)
         size = checks.whole_number("bytes", values["bytes"], 1, 2**62)
         times = None
         if values["times"] is not None:
-            least, most, count = values["times"]
-            least = checks.whole_number("times", least, file_format.NO_TIME + 1, 2**63 - 1)
-            times = least, checks.whole_number("times", most, least, 2**63 - 1), _count(count, documents)
+            earliest, latest, count = values["times"]
+            earliest = checks.whole_number("times", earliest, file_format.NO_TIME + 1, 2**63 - 1)
+            times = earliest, checks.whole_number("times", latest, earliest, 2**63 - 1), _count(count, documents)
         first, last = values["arrivals"]
         first = checks.whole_number("arrivals", first, 0, MAX_ARRIVALS)
         arrivals = first, checks.whole_number("arrivals", last, first + documents - 1, MAX_ARRIVALS)
@@ -122,11 +122,11 @@ class Entry:
             name, count, checksum = values["removed"]
             removed = Removed(_name("removed", name), _count(count, documents), _hex(checksum))
         name = _name("segment", values["name"])
-        return cls(Written(name, documents, size, _hex(values["checksum"]), times, arrivals), removed)
+        return cls(SegmentInfo(name, documents, size, _hex(values["checksum"]), times, arrivals), removed)
 
 
-def _count(value: Any, most: int) -> int:
-    return checks.whole_number("count", value, 1, most)
+def _count(value: Any, max_count: int) -> int:
+    return checks.whole_number("count", value, 1, max_count)
 
 
 def _name(kind: str, value: Any) -> str:
@@ -150,7 +150,7 @@ class Manifest:
 
     parameters: Parameters
     generation: int = 0  # counts the manifests
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ManifestEntry, ...] = ()
     log: str = ""
     next_number: int = 1  # of the next file
     arrived: int = 0  # the number of arrival of the first document of the log
@@ -204,7 +204,9 @@ class Manifest:
     def _from_dict(cls, values: Any) -> Manifest:
         identity, note = (values.pop(name, None) if isinstance(values, dict) else None for name in ("identity", "note"))
         checks.keys("a manifest", values, {"parameters", "generation", "segments", "log", "next", "arrived"})
-        entries = tuple(Entry.from_dict(one) for one in checks.instance("segments", values["segments"], list, "a list"))
+        entries = tuple(
+            ManifestEntry.from_dict(one) for one in checks.instance("segments", values["segments"], list, "a list")
+        )
         manifest = cls(
             Parameters.from_dict(values["parameters"]),
             checks.whole_number("generation", values["generation"], 1, 2**62),

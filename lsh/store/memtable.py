@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.engine.grouping import BinTables
+from lsh.engine.grouping import BucketTables
 from lsh.store.file_format import NO_TIME, Array
-from lsh.store.segment import Documents, Layout
+from lsh.store.segment import DocumentBatch, SegmentLayout
 
 SMALLEST = 16  # documents for which memory is allocated at first
 CANDIDATES = 1 << 13  # documents that are compared at once
@@ -18,10 +18,10 @@ DOCUMENT_BYTES = 200  # of memory that a document takes beside its keys, sketch,
 _NONE = np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16)
 
 
-class Recent:
+class MemTable:
     """Documents in memory, by number; a removed one keeps its number."""
 
-    def __init__(self, layout: Layout, first: int, capacity: int = 0) -> None:
+    def __init__(self, layout: SegmentLayout, first: int, capacity: int = 0) -> None:
         self.layout = layout
         self.first = first  # the number of arrival of document 0; the others follow it
         self.numbers: dict[bytes, int] = {}  # of the documents that are not removed
@@ -33,7 +33,7 @@ class Recent:
         self._sketches = np.empty((capacity, layout.components), layout.dtype)
         self._times = np.empty(capacity, np.int64)
         self._alive = np.empty(capacity, bool)
-        self._tables = BinTables(layout.bands)
+        self._tables = BucketTables(layout.bands)
         self._entered = 0  # documents that are in the tables
 
     def __len__(self) -> int:
@@ -54,7 +54,7 @@ class Recent:
         """The number of arrival of the next document."""
         return self.first + len(self.codes)
 
-    def add(self, documents: Documents) -> None:
+    def add(self, documents: DocumentBatch) -> None:
         """Add documents, whose ids differ from each other and from those that are stored."""
         first, stop = self.count, self.count + len(documents)
         if stop > self.capacity:
@@ -90,11 +90,11 @@ class Recent:
         """Tell whether there is a document of this number that is not removed."""
         return 0 <= number < self.count and bool(self._alive[number])
 
-    def documents(self) -> Documents:
+    def documents(self) -> DocumentBatch:
         """Return the documents that are not removed, in order of addition."""
         n = self.count
         texts = self.texts if self.layout.texts else None
-        stored = Documents(self.codes, self._keys[:n], self._keyed[:n], self._sketches[:n], self._times[:n], texts)
+        stored = DocumentBatch(self.codes, self._keys[:n], self._keyed[:n], self._sketches[:n], self._times[:n], texts)
         return stored if len(self) == n else stored.take(self._alive[:n])
 
     def arrivals(self) -> NDArray[np.int64]:
@@ -126,7 +126,7 @@ class Recent:
 
     def forget_tables(self) -> None:
         """Make new tables at the next search: in a forked process, another thread may have been changing these."""
-        self._tables, self._entered = BinTables(self.layout.bands), 0
+        self._tables, self._entered = BucketTables(self.layout.bands), 0
 
     def _enter(self) -> None:
         """Put the documents that were added since the last search into the buckets."""
@@ -138,7 +138,7 @@ class Recent:
             self._entered = count
 
     def search(
-        self, keys: NDArray[np.uint64], rows: Array | None, least_equal: int, top: int | None
+        self, keys: NDArray[np.uint64], rows: Array | None, min_equal: int, top: int | None
     ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16] | None]:
         """Find the documents that share a bucket; the same as `lsh.store.searching.Searcher.search`."""
         self._enter()
@@ -146,7 +146,7 @@ class Recent:
         while first < keys.shape[1]:
             bounds, numbers = self._tables.candidates(keys, first, CANDIDATES)
             own = None if rows is None else rows[first : first + len(bounds) - 1]
-            pieces.append(self._compared(bounds, numbers, own, least_equal, top))
+            pieces.append(self._compared(bounds, numbers, own, min_equal, top))
             first += len(bounds) - 1
         sizes, numbers, equal = pieces[0] if len(pieces) == 1 else map(np.concatenate, zip(_NONE, *pieces))
         bounds = np.zeros(len(sizes) + 1, np.int64)
@@ -154,7 +154,7 @@ class Recent:
         return bounds, numbers, None if rows is None else equal
 
     def _compared(
-        self, bounds: Array, numbers: Array, rows: Array | None, least_equal: int, top: int | None
+        self, bounds: Array, numbers: Array, rows: Array | None, min_equal: int, top: int | None
     ) -> tuple[Array, Array, Array]:
         """Return how many candidates of each query match, these candidates, and their equal components."""
         sizes, same = bounds[1:] - bounds[:-1], np.zeros(len(numbers), np.uint16)
@@ -163,7 +163,7 @@ class Recent:
         queries = np.repeat(np.arange(len(sizes)), sizes)
         if rows is not None:
             same[:] = np.count_nonzero(self._sketches[numbers] == rows[queries], axis=1)
-        chosen = same >= least_equal
+        chosen = same >= min_equal
         if top is not None:
             best = np.lexsort((-same.astype(np.int64), queries))  # stable: in order of the numbers
             chosen[best[np.arange(len(best)) - bounds[queries] >= top]] = False

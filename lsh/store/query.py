@@ -20,7 +20,7 @@ from lsh.sketch.rows import CONFIDENCE, wilson_interval
 from lsh.store.file_format import Array
 from lsh.store.manifest import COLLISIONS, Parameters
 from lsh.store.matches import Match, Matches, as_match
-from lsh.store.view import Found, Place, View, as_bytes
+from lsh.store.view import Hits, StoredPlace, View, as_bytes
 from lsh.text.shingling import shingle_sets
 from lsh.typing import DocId, Lookup
 
@@ -49,7 +49,7 @@ class Estimator:
         low, high = sketch_filter.corrected(np.array(bounds), self._collisions).tolist()
         return low, high
 
-    def least_equal(self, similarity: float) -> int:
+    def min_equal(self, similarity: float) -> int:
         """Return the least number of equal components whose estimate is `similarity` or more."""
         return int(np.searchsorted(self.similarities, similarity))
 
@@ -60,7 +60,7 @@ def estimator_of(parameters: Parameters) -> Estimator:
 
 
 @lru_cache(maxsize=64)
-def filter_least(parameters: Parameters, similarity: float) -> int:
+def filter_min_equal(parameters: Parameters, similarity: float) -> int:
     """Return how many components must be equal for a document of this similarity to be compared exactly."""
     plan, k = parameters.plan, parameters.hasher.num_seeds
     if parameters.sketch == "none" or not plan.loss:
@@ -70,36 +70,39 @@ def filter_least(parameters: Parameters, similarity: float) -> int:
     return sketch_filter.least_equal(k, similarity, plan.loss)
 
 
-def bands_recall(parameters: Parameters, similarity: float, verified: bool, least: float | None = None) -> float:
+def bands_recall(
+    parameters: Parameters, similarity: float, verified: bool, min_similarity: float | None = None
+) -> float:
     """Return the probability that a document of this similarity is a candidate: that it is compared, or estimated.
 
-    That is in a query for `least`, or for its similarity.
+    That is in a query for `min_similarity`, or for its similarity.
     """
     found = parameters.plan.probability(similarity)
     if not verified or not parameters.plan.loss or parameters.sketch == "none":
         return found
-    return found * _passing(parameters, filter_least(parameters, similarity if least is None else least), similarity)
+    min_equal = filter_min_equal(parameters, similarity if min_similarity is None else min_similarity)
+    return found * _passing(parameters, min_equal, similarity)
 
 
 @lru_cache(maxsize=64)
-def recall_at(parameters: Parameters, similarity: float, verified: bool, least: float | None = None) -> float:
-    """Return the probability that a document of this similarity is found by a query for `least`, or for its similarity.
+def recall_at(parameters: Parameters, similarity: float, verified: bool, min_similarity: float | None = None) -> float:
+    """Return the probability that a query for `min_similarity` finds a document of this similarity.
 
-    Without texts its estimate must reach `least`. Documents that share a band have a higher estimate than others, so
-    that this is a lower bound.
+    Without `min_similarity`, the query is for the similarity of the document. Without texts the estimate must reach it.
+    Documents that share a band have a higher estimate than others, so that this is a lower bound.
     """
-    least = similarity if least is None else least
-    found = bands_recall(parameters, similarity, verified, least)
+    min_similarity = similarity if min_similarity is None else min_similarity
+    found = bands_recall(parameters, similarity, verified, min_similarity)
     if verified:
-        return found if similarity >= least else 0.0
+        return found if similarity >= min_similarity else 0.0
     collisions = COLLISIONS if parameters.sketch == "8bit" else 0.0
-    return found * sketch_filter.reaching(parameters.hasher.num_seeds, similarity, least, collisions)
+    return found * sketch_filter.reaching(parameters.hasher.num_seeds, similarity, min_similarity, collisions)
 
 
-def _passing(parameters: Parameters, least: int, similarity: float) -> float:
-    """Return the probability that a document of this similarity has at least `least` equal components."""
+def _passing(parameters: Parameters, min_equal: int, similarity: float) -> float:
+    """Return the probability that a document of this similarity has at least `min_equal` equal components."""
     passing = sketch_filter.passing if parameters.sketch == "8bit" else sketch_filter.passing_whole
-    return passing(parameters.hasher.num_seeds, least, similarity)
+    return passing(parameters.hasher.num_seeds, min_equal, similarity)
 
 
 def check_recall(name: str, similarity: float, recall: float, plan: Plan, remedy: errors.Words) -> None:
@@ -121,13 +124,13 @@ def warn_without_texts(parameters: Parameters) -> None:
     )
 
 
-class Asked(NamedTuple):
+class QueryBatch(NamedTuple):
     """Queries: their keys (bands, q), sketches, texts to compare, and the places of those that are stored."""
 
     keys: NDArray[np.uint64]
     sketches: Array | None
     texts: Sequence[bytes | None]
-    own: Place | None = None
+    own: StoredPlace | None = None
 
 
 class Search:
@@ -150,27 +153,27 @@ class Search:
     ) -> None:
         self.parameters, self.estimator, self.lookup = parameters, estimator, lookup
         plan: Plan = parameters.plan
-        self.least = plan.threshold
+        self.min_similarity = plan.threshold
         if min_similarity is not None:
-            self.least = checks.fraction("min_similarity", min_similarity, zero=True)
+            self.min_similarity = checks.fraction("min_similarity", min_similarity, zero=True)
         self.top = None if top is None else min(checks.whole_number("top", top, 1), MAX_TOP)
         self.verifies = parameters.texts or lookup is not None
-        self.recall = recall_at(parameters, self.least, self.verifies)
-        reached = bands_recall(parameters, self.least, self.verifies)
-        remedy = "create an index with " + errors.Parameter("threshold", self.least) + " for it"
-        check_recall("min_similarity", self.least, reached, plan, remedy)
+        self.recall = recall_at(parameters, self.min_similarity, self.verifies)
+        reached = bands_recall(parameters, self.min_similarity, self.verifies)
+        remedy = "create an index with " + errors.Parameter("threshold", self.min_similarity) + " for it"
+        check_recall("min_similarity", self.min_similarity, reached, plan, remedy)
         if parameters.sketch == "none" and not self.verifies:
             raise ValueError("this index has neither sketches nor texts; open it with texts=, a function id -> text")
-        self.none = Matches((), self.recall, self.least)
-        self._least_estimated = estimator.least_equal(self.least)
-        self._least_equal = filter_least(parameters, self.least) if self.verifies else self._least_estimated
+        self.none = Matches((), self.recall, self.min_similarity)
+        self._min_estimated = estimator.min_equal(self.min_similarity)
+        self._min_equal = filter_min_equal(parameters, self.min_similarity) if self.verifies else self._min_estimated
 
-    def found(self, view: View, asked: Asked, recent: bool) -> list[Found]:
+    def found(self, view: View, asked: QueryBatch, recent: bool) -> list[Hits]:
         """Search one kind of parts for candidates."""
-        most = None if self.top is None or self.verifies else self.top + (asked.own is not None)
-        return view.search(asked.keys, asked.sketches, self._least_equal, most, recent)
+        max_matches = None if self.top is None or self.verifies else self.top + (asked.own is not None)
+        return view.search(asked.keys, asked.sketches, self._min_equal, max_matches, recent)
 
-    def matches(self, view: View, asked: Asked, found: list[Found]) -> list[Matches]:
+    def matches(self, view: View, asked: QueryBatch, found: list[Hits]) -> list[Matches]:
         """Return the matches of each query from what was found, the parts in order."""
         results = [self.none] * len(asked.texts)
         if not found:
@@ -178,17 +181,17 @@ class Search:
         if not self.verifies or (asked.own is not None and asked.texts[0] is None):
             self._estimate(view, asked.own, found, results)
             return results
-        hits: dict[int, list[tuple[Found, int, int]]] = {}
+        hits: dict[int, list[tuple[Hits, int, int]]] = {}
         for one in found:
             bounds = one.bounds.tolist()
             for i in np.flatnonzero(one.bounds[1:] > one.bounds[:-1]).tolist():
                 hits.setdefault(i, []).append((one, bounds[i], bounds[i + 1]))
         for i, spans in hits.items():
             if matches := self._verified(view, spans, asked.own, asked.texts[i] or b""):
-                results[i] = Matches(matches, self.recall, self.least)
+                results[i] = Matches(matches, self.recall, self.min_similarity)
         return results
 
-    def _estimate(self, view: View, own: Place | None, found: list[Found], results: list[Matches]) -> None:
+    def _estimate(self, view: View, own: StoredPlace | None, found: list[Hits], results: list[Matches]) -> None:
         """Fill in the matches of each query by the estimates."""
         if len(results) == 1 and sum(len(one.numbers) for one in found) <= FEW:
             results[0] = self._estimate_few(view, own, found)
@@ -198,7 +201,7 @@ class Search:
         parts = np.repeat(np.arange(len(found)), [len(one.numbers) for one in found])
         numbers = np.concatenate([one.numbers for one in found])
         equal = np.concatenate([_counts(one) for one in found])
-        chosen = equal >= self._least_estimated
+        chosen = equal >= self._min_estimated
         if own is not None:
             chosen &= ~((numbers == own.number) & np.array([one.part == own.part for one in found])[parts])
         ranked = (queries << 16) - equal  # equal ones in order of arrival
@@ -221,16 +224,16 @@ class Search:
         made = list(map(as_match, zip(ids, similarities, intervals, repeat(False))))
         starts = np.flatnonzero(np.diff(queries, prepend=-1))
         for i, (start, stop) in zip(queries[starts].tolist(), pairwise([*starts.tolist(), len(made)])):
-            results[i] = Matches(made[start:stop], self.recall, self.least)
+            results[i] = Matches(made[start:stop], self.recall, self.min_similarity)
 
-    def _estimate_few(self, view: View, own: Place | None, found: list[Found]) -> Matches:
+    def _estimate_few(self, view: View, own: StoredPlace | None, found: list[Hits]) -> Matches:
         """Return the same for one query with few candidates, faster."""
         ranked = []
         for at, one in enumerate(found):
             equal = [0] * len(one.numbers) if one.equal is None else one.equal.tolist()
             arrivals = one.numbers if len(found) == 1 else view.arrivals_of(one.part, one.numbers)
             for number, same, arrival in zip(one.numbers.tolist(), equal, arrivals.tolist()):
-                if same >= self._least_estimated and own != (one.part, number):
+                if same >= self._min_estimated and own != (one.part, number):
                     ranked.append((-same, arrival, at, number))
         ranked.sort()
         similarities, interval = self.estimator.similarities, self.estimator.interval
@@ -238,9 +241,11 @@ class Search:
             Match(view.id(found[at].part, number), float(similarities[-same]), interval(-same), False)
             for same, _, at, number in ranked[: self.top]
         ]
-        return Matches(made, self.recall, self.least) if made else self.none
+        return Matches(made, self.recall, self.min_similarity) if made else self.none
 
-    def _verified(self, view: View, spans: list[tuple[Found, int, int]], own: Place | None, text: bytes) -> list[Match]:
+    def _verified(
+        self, view: View, spans: list[tuple[Hits, int, int]], own: StoredPlace | None, text: bytes
+    ) -> list[Match]:
         """Return the matches among candidates by the exact similarity of the texts, where they are known."""
         scored: list[tuple[float, int, int, int, int]] = []  # (-similarity, arrival, part, number, equal; -1: exact)
         known: dict[bytes, float] = {}
@@ -263,7 +268,7 @@ class Search:
             exact = self._exact(text, self._texts(view, one.part, numbers), known)
             for number, same, similarity, arrival in zip(numbers.tolist(), equal, exact, arrivals):
                 found = float(self.estimator.similarities[same]) if similarity is None else similarity
-                if found >= self.least and own != (one.part, number):
+                if found >= self.min_similarity and own != (one.part, number):
                     scored.append((-found, arrival, one.part, number, same if similarity is None else -1))
                     if found == 1.0:
                         perfect.append(arrival)
@@ -273,7 +278,7 @@ class Search:
                     scored = sorted(scored)[: self.top]
         return self._best(view, scored)
 
-    def _arrival(self, view: View, one: Found, at: int) -> int:
+    def _arrival(self, view: View, one: Hits, at: int) -> int:
         """Return the number of arrival of a document that was found."""
         return int(view.arrivals_of(one.part, one.numbers[at : at + 1])[0])
 
@@ -314,6 +319,6 @@ class Search:
         return [None if other is None else known[other] for other in others]
 
 
-def _counts(found: Found) -> NDArray[np.int64]:
+def _counts(found: Hits) -> NDArray[np.int64]:
     """Return the numbers of equal components, 0 without sketches."""
     return np.zeros(len(found.numbers), np.int64) if found.equal is None else found.equal.astype(np.int64)

@@ -29,9 +29,9 @@ from lsh.store.file_format import NO_TIME
 from lsh.store.log import LogReader
 from lsh.store.manifest import Note
 from lsh.store.matches import Matches
-from lsh.store.query import Asked, Search, bands_recall, estimator_of, recall_at
-from lsh.store.segment import Documents
-from lsh.store.view import IndexSnapshot, Place, View
+from lsh.store.query import QueryBatch, Search, bands_recall, estimator_of, recall_at
+from lsh.store.segment import DocumentBatch
+from lsh.store.view import IndexSnapshot, StoredPlace, View
 from lsh.store.writer import Writer
 from lsh.text.batch import Batch
 from lsh.text.collections import allows_missing, each_piece
@@ -67,7 +67,7 @@ class IndexReader(Stored):
         self._writer: Writer | None = None
         self._process = os.getpid()
         self._closed = False
-        self._is_torn = False  # a refresh was interrupted
+        self._needs_refresh = False  # a refresh was interrupted
         self._estimator = estimator_of(parameters)
         self._layout, self._bounds = parameters.layout, parameters.plan.bands.bounds
         self._empty = parameters.hasher.empty.tobytes()
@@ -130,11 +130,11 @@ class IndexReader(Stored):
         TypeError, ValueError
             If a similarity is no number from 0 to 1.
         """
-        least = self.threshold
+        asked_for = self.threshold
         if min_similarity is not None:
-            least = checks.fraction("min_similarity", min_similarity, zero=True)
+            asked_for = checks.fraction("min_similarity", min_similarity, zero=True)
         asked = checks.fraction("similarity", similarity, zero=True)
-        return recall_at(self._parameters, asked, self._verifies, least)
+        return recall_at(self._parameters, asked, self._verifies, asked_for)
 
     def _recalls(self, similarity: float, verify: str | None) -> tuple[float, float]:
         reached = bands_recall(self._parameters, similarity, verify == "exact")
@@ -160,10 +160,10 @@ class IndexReader(Stored):
     def _current(self) -> View:
         """Return the documents of this moment; the caller has the lock."""
         self._check_open()
-        if self._is_torn:
+        if self._needs_refresh:
             raise RuntimeError("a refresh of the index was interrupted; call refresh() again")
         if self._writer is not None:
-            if self._writer.damaged:
+            if self._writer.needs_repair:
                 raise RuntimeError("a change of the index was interrupted; call rollback() first")
             self._view = self._writer.view
         return self._view
@@ -193,7 +193,7 @@ class IndexReader(Stored):
 
     def _parts(
         self, codes: list[bytes], times: NDArray[np.int64], batch: Batch, num_threads: int | None
-    ) -> Iterator[tuple[Documents, Array, Batch]]:
+    ) -> Iterator[tuple[DocumentBatch, Array, Batch]]:
         """Yield the documents of a batch in parts, with the fingerprints and the texts of each part."""
         for start in range(0, len(codes), arguments.PIECE):
             stop = min(start + arguments.PIECE, len(codes))
@@ -205,11 +205,11 @@ class IndexReader(Stored):
                 rows = self.hasher.fingerprints(part, missing="empty", num_threads=num_threads)
             yield self._documents(codes[start:stop], rows, times[start:stop], part), rows, part
 
-    def _documents(self, codes: list[bytes], rows: Array, times: NDArray[np.int64], batch: Batch) -> Documents:
+    def _documents(self, codes: list[bytes], rows: Array, times: NDArray[np.int64], batch: Batch) -> DocumentBatch:
         """Return documents with their keys and sketches."""
         texts = [text or b"" for text in batch.tolist()] if self._parameters.texts else None
         keys = self._keys(rows).T
-        return Documents(codes, keys, ~self.hasher.is_empty(rows), self._sketches(rows), times, texts)
+        return DocumentBatch(codes, keys, ~self.hasher.is_empty(rows), self._sketches(rows), times, texts)
 
     def _sketches(self, rows: Array) -> Array:
         return rows[:, : self._layout.components].astype(self._layout.dtype)
@@ -256,7 +256,7 @@ class IndexReader(Stored):
         def read(part: int, numbers: NDArray[np.int64]) -> Iterator[tuple[DocId, float | None, bytes | None]]:
             texts: Sequence[bytes | None] = view.texts(part, numbers) if with_texts else [None] * len(numbers)
             for number, doc_id, text in zip(numbers.tolist(), view.ids(part, numbers), texts):
-                time = view.time(Place(part, number))
+                time = view.time(StoredPlace(part, number))
                 yield doc_id, None if time is None else time / 1e6, text
 
         if ids is None:
@@ -264,7 +264,7 @@ class IndexReader(Stored):
         for part, number in listed:
             yield from read(part, np.array([number]))
 
-    def _place(self, view: View, id: DocId) -> Place:
+    def _place(self, view: View, id: DocId) -> StoredPlace:
         place = view.find([file_format.encoded_id("id", id)])[0]
         if place is None:
             raise KeyError(id)
@@ -372,16 +372,16 @@ class IndexReader(Stored):
         own = search.looked_up(id) if self._lookup is not None and id in self else None  # type: ignore[arg-type]
         return self._found(search, lambda view: self._asked(view, id, own))[0]  # type: ignore[arg-type]
 
-    def _asked(self, view: View, id: DocId, own: bytes | None) -> Asked | None:
+    def _asked(self, view: View, id: DocId, own: bytes | None) -> QueryBatch | None:
         """Return the query for a stored document with a known text, ``None`` if it has no keys."""
         place = self._place(view, id)
         stored = self._stored_document(view, id, place, NO_TIME)
         if not stored.keyed[0]:
             return None
         texts = [own] if stored.texts is None else stored.texts
-        return Asked(stored.keys.T, stored.sketches if self._layout.components else None, texts, place)
+        return QueryBatch(stored.keys.T, stored.sketches if self._layout.components else None, texts, place)
 
-    def _stored_document(self, view: View, id: DocId, place: Place, time: int) -> Documents:
+    def _stored_document(self, view: View, id: DocId, place: StoredPlace, time: int) -> DocumentBatch:
         """Return a stored document with another time; from its text where it is stored, which is faster."""
         codes, times = [file_format.encoded_id("id", id)], np.array([time], np.int64)
         if self._parameters.texts:
@@ -389,7 +389,7 @@ class IndexReader(Stored):
             return self._documents(codes, self.hasher.fingerprints(batch), times, batch)
         keys, sketch = view.keys_and_sketch(place)
         found = np.zeros((1, self._layout.bands), np.uint64) if keys is None else keys[None]
-        return Documents(codes, found, np.array([keys is not None]), sketch[None], times, None)
+        return DocumentBatch(codes, found, np.array([keys is not None]), sketch[None], times, None)
 
     def query_docs(
         self,
@@ -464,10 +464,10 @@ class IndexReader(Stored):
         """Return the matches of each fingerprint; none is that of a text without shingles."""
         sketches = self._sketches(rows) if self._layout.components else None
         own = texts() if search.verifies else [None] * len(rows)
-        asked = Asked(self._keys(rows), sketches, own)
+        asked = QueryBatch(self._keys(rows), sketches, own)
         return self._found(search, lambda _: asked)
 
-    def _found(self, search: Search, ask: Callable[[View], Asked | None]) -> list[Matches]:
+    def _found(self, search: Search, ask: Callable[[View], QueryBatch | None]) -> list[Matches]:
         """Return the matches of queries in a view. A reader does not lock its segments, as they do not change."""
         with self._lock:
             view = self._current()
@@ -595,7 +595,7 @@ class IndexReader(Stored):
             times = [one.segment.written.times for one in held if one.segment.written.times is not None]
             known = [view.recent.time(i) for i in view.recent.alive().tolist()]
             known = [time for time in known if time != NO_TIME]
-            known += [time for least, most, _ in times for time in (least, most)]
+            known += [time for earliest, latest, _ in times for time in (earliest, latest)]
             return {
                 "path": self._path,
                 "documents": len(view),

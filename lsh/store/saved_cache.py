@@ -16,7 +16,7 @@ from lsh.store.disk import Disk, folder_of, made_folders
 from lsh.store.file_format import NO_TIME
 from lsh.store.index import Index
 from lsh.store.manifest import Parameters
-from lsh.store.segment import Documents
+from lsh.store.segment import DocumentBatch
 from lsh.typing import Array, DocId
 
 STEP = 1 << 13  # documents that are written or read at once
@@ -36,7 +36,9 @@ def save(path: str, hasher: MinHasher, plan: Plan, ids: list[DocId], rows: Array
                 some = rows[start : start + STEP]
                 times = np.full(len(some), NO_TIME, np.int64)
                 keyed = ~hasher.is_empty(some)
-                documents = Documents(codes[start : start + STEP], plan.bands.keys(some).T, keyed, some, times, None)
+                documents = DocumentBatch(
+                    codes[start : start + STEP], plan.bands.keys(some).T, keyed, some, times, None
+                )
                 writer.add(documents)
         if os.name == "nt":  # elsewhere renaming replaces an empty folder
             os.rmdir(folder)

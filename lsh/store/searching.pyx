@@ -22,7 +22,7 @@ cdef enum:
     CHECKED = 1 << 26       # bytes whose checksums are compared between two checks for signals
     PLACES = 1 << 18        # keys that are verified between two checks for signals
     MERGED = 1 << 14        # keys that are merged at once
-    LEAST_MERGED = 64       # of each part
+    MIN_MERGED = 64       # of each part
     SIGNAL_WORK = 1 << 20   # nanoseconds of a search after which signals are checked
 
 cdef object _INT64 = np.dtype(np.int64), _UINT32 = np.dtype(np.uint32), _UINT16 = np.dtype(np.uint16), _empty = np.empty
@@ -307,15 +307,15 @@ cdef class _Search:
     cdef c.lsh_matches matches
     cdef const uint64_t[:, ::1] keys
     cdef Py_buffer rows
-    cdef size_t queries, least, most
+    cdef size_t queries, min_equal, max_matches
     cdef c.lsh_run *runs
     cdef uint32_t *tallies
     cdef bint compares
 
-    def __cinit__(self, Searcher searcher, const uint64_t[:, ::1] keys not None, rows, size_t least, top):
+    def __cinit__(self, Searcher searcher, const uint64_t[:, ::1] keys not None, rows, size_t min_equal, top):
         cdef size_t bands = searcher.segment.num_bands, count = keys.shape[1] * bands
-        self.keys, self.queries, self.least = keys, keys.shape[1], least
-        self.most = <size_t> -1 if top is None else top
+        self.keys, self.queries, self.min_equal = keys, keys.shape[1], min_equal
+        self.max_matches = <size_t> -1 if top is None else top
         self.search = <c.lsh_search *> resize(NULL, 1, sizeof(c.lsh_search))
         self.runs = <c.lsh_run *> resize(NULL, min(count, max(bands, <size_t> c.LSH_LOOKUPS)), sizeof(c.lsh_run))
         self.tallies = <uint32_t *> resize(NULL, 0 if top is None else searcher.segment.k + 1, sizeof(uint32_t))
@@ -352,7 +352,7 @@ cdef class _Search:
         cdef c.lsh_fault fault
         memset(search, 0, sizeof(c.lsh_search))
         search.keys, search.rows = &self.keys[0, 0], <const uint8_t *> self.rows.buf if self.compares else NULL
-        search.queries, search.least, search.most = self.queries, self.least, self.most
+        search.queries, search.least, search.most = self.queries, self.min_equal, self.max_matches
         search.runs, search.tallies, self.matches.count = self.runs, self.tallies, 0
         while search.query < search.queries:
             self.reserve()
@@ -434,7 +434,7 @@ cdef class Searcher:
     def __dealloc__(self):
         free(self.sorted)
 
-    def search(self, keys not None, rows=None, size_t least_equal=0, top=None):
+    def search(self, keys not None, rows=None, size_t min_equal=0, top=None):
         """Find the documents that share a bucket with a query and have enough components in common with it.
 
         Parameters
@@ -443,7 +443,7 @@ cdef class Searcher:
             uint64, shape ``(bands, q)``: the keys of each query.
         rows : numpy.ndarray, optional
             Shape ``(q, k)``, of the type of the sketches: the sketches of the queries. Default: they are not compared.
-        least_equal : int, optional
+        min_equal : int, optional
             A document with fewer equal components is not a match; only with `rows`.
         top : int, optional
             1 or more: of more matches, only those with most equal components; of equal ones, the first.
@@ -461,19 +461,19 @@ cdef class Searcher:
         -----
         Takes memory in proportion to the result, whatever the size of the buckets.
         """
-        cdef _Search search = _Search(self, keys, rows, least_equal, top)
+        cdef _Search search = _Search(self, keys, rows, min_equal, top)
         search.run(self)
         return search.result()
 
 
-def search_all(list searchers not None, keys not None, rows=None, size_t least_equal=0, top=None):
+def search_all(list searchers not None, keys not None, rows=None, size_t min_equal=0, top=None):
     """Search the segments of an index, which have the same bands and the same kind of sketches.
 
     Parameters
     ----------
     searchers : list of Searcher
         The segments; without any, nothing is checked.
-    keys, rows, least_equal, top
+    keys, rows, min_equal, top
         As for `Searcher.search`.
 
     Returns
@@ -487,7 +487,7 @@ def search_all(list searchers not None, keys not None, rows=None, size_t least_e
     for i, one in enumerate(searchers):
         searcher = <Searcher?> one
         if search is None:
-            search = _Search(searcher, keys, rows, least_equal, top)
+            search = _Search(searcher, keys, rows, min_equal, top)
         search.run(searcher)
         if search.matches.count:
             found.append((i, *search.result()))
@@ -509,7 +509,7 @@ cdef class _Merge:
         cdef const uint32_t[::1] numbers
         cdef c.lsh_merge_part *part
         self.parts, self.renumbered = list(parts), []
-        self.merge.num_parts, self.merge.share = count, max(MERGED // max(count, 1), LEAST_MERGED)
+        self.merge.num_parts, self.merge.share = count, max(MERGED // max(count, 1), MIN_MERGED)
         self.memory = _Records(count * self.merge.share)
         self.merge.records, self.merge.other = self.memory.records, self.memory.other
         self.merge.parts = <c.lsh_merge_part *> resize(NULL, count, sizeof(c.lsh_merge_part))

@@ -32,7 +32,7 @@ KEY_SECTIONS = (("keys", "<u8"), ("numbers", "<u4"))  # of each band and of the 
 
 
 @dataclass(frozen=True)
-class Layout:
+class SegmentLayout:
     """What all segments of an index have in common: the number of bands, the sketch, and whether texts are stored."""
 
     bands: int
@@ -42,7 +42,7 @@ class Layout:
 
 
 @dataclass
-class Documents:
+class DocumentBatch:
     """Documents in memory, by number."""
 
     codes: list[bytes]  # encoded ids
@@ -55,18 +55,18 @@ class Documents:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def take(self, chosen: Array) -> Documents:
+    def take(self, chosen: Array) -> DocumentBatch:
         """Return some of the documents, by a mask or their numbers."""
         numbers = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
         listed = numbers.tolist()
         texts = None if self.texts is None else [self.texts[i] for i in listed]
         codes = [self.codes[i] for i in listed]
         keys, sketches = self.keys[numbers], self.sketches[numbers]
-        return Documents(codes, keys, self.keyed[numbers], sketches, self.times[numbers], texts)
+        return DocumentBatch(codes, keys, self.keyed[numbers], sketches, self.times[numbers], texts)
 
 
 @dataclass(frozen=True)
-class Written:
+class SegmentInfo:
     """A segment that was written: what a manifest says about it."""
 
     name: str
@@ -94,13 +94,13 @@ class Segment:
     ----------
     folder : str
         The folder of the index.
-    written : Written
+    written : SegmentInfo
         What the manifest says about it.
-    layout : Layout
+    layout : SegmentLayout
         Of the index.
     """
 
-    def __init__(self, folder: str, written: Written, layout: Layout) -> None:
+    def __init__(self, folder: str, written: SegmentInfo, layout: SegmentLayout) -> None:
         self.written, self.layout = written, layout
         self.name = os.path.join(folder, written.name)
         self.documents = written.documents
@@ -441,7 +441,7 @@ class Segment:
 
 # ---- the order of arrival ----
 
-LEAST_STEP = 1 << 8  # documents of each segment that are read at once
+MIN_STEP = 1 << 8  # documents of each segment that are read at once
 
 Kept = Sequence[NDArray[np.bool_] | None]  # which documents of each segment are kept; None for all
 Value = TypeVar("Value")
@@ -464,7 +464,7 @@ class Piece(NamedTuple):
 
 def arrival_steps(segments: Sequence[Segment], kept: Kept, step: int) -> Iterator[list[Piece]]:
     """Yield the documents that are kept, in order of arrival: each time the pieces of about `step` of them."""
-    at, step = [0] * len(segments), max(step // max(len(segments), 1), LEAST_STEP)
+    at, step = [0] * len(segments), max(step // max(len(segments), 1), MIN_STEP)
     left = list(range(len(segments)))
     while left:
         ends = [min(at[i] + step, segments[i].documents) for i in left]

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from lsh.engine.stored import Snapshot
 from lsh.store import file_format
 from lsh.store.file_format import IN_LOG, NO_TIME, Array, IndexDamagedError
-from lsh.store.log import Change, LogReader
-from lsh.store.manifest import COLLISIONS, Entry, Manifest, read_manifest, read_removed
-from lsh.store.memtable import Recent
+from lsh.store.log import LogChange, LogReader
+from lsh.store.manifest import COLLISIONS, Manifest, ManifestEntry, read_manifest, read_removed
+from lsh.store.memtable import MemTable
 from lsh.store.searching import Searcher, SortedKeys, search_all, sorted_keys
-from lsh.store.segment import Documents, Segment, arrival_steps, items_in_order, values_in_order
+from lsh.store.segment import DocumentBatch, Segment, arrival_steps, items_in_order, values_in_order
 from lsh.typing import DocId, Lookup
 
 STEP = 1 << 12  # documents that are listed at once
@@ -30,14 +30,14 @@ STEP = 1 << 12  # documents that are listed at once
 Value = TypeVar("Value")
 
 
-class Place(NamedTuple):
+class StoredPlace(NamedTuple):
     """Where a document is: the position of the segment (`IN_LOG` for a recent document), and its number there."""
 
     part: int
     number: int
 
 
-class Found(NamedTuple):
+class Hits(NamedTuple):
     """What a search found in one part: query i has the documents ``numbers[bounds[i] : bounds[i + 1]]``."""
 
     part: int
@@ -46,14 +46,14 @@ class Found(NamedTuple):
     equal: NDArray[np.uint16] | None
 
 
-class Held:
+class OpenSegment:
     """A segment, and which of its documents are removed.
 
     `removed` is a bitmap, the lowest bit of a byte first. It is changed in place: the owner holds a
     lock, or has a copy.
     """
 
-    def __init__(self, segment: Segment, removed: Array | None, count: int, entry: Entry) -> None:
+    def __init__(self, segment: Segment, removed: Array | None, count: int, entry: ManifestEntry) -> None:
         self.segment = segment
         self.removed = removed
         self.removed_count = count
@@ -61,7 +61,7 @@ class Held:
         self._searcher: Searcher | None = None
 
     @classmethod
-    def opened(cls, folder: str, entry: Entry, manifest: Manifest) -> Held:
+    def opened(cls, folder: str, entry: ManifestEntry, manifest: Manifest) -> OpenSegment:
         """Open the segment of a manifest."""
         segment = Segment(folder, entry.written, manifest.parameters.layout)
         if entry.removed is None:
@@ -80,10 +80,10 @@ class Held:
             self._searcher = Searcher(one.bands, one.documents, one.sketches, self.removed)
         return self._searcher
 
-    def copy(self) -> Held:
+    def copy(self) -> OpenSegment:
         """Return a copy that can be changed."""
         bitmap = None if self.removed is None else self.removed.copy()
-        return Held(self.segment, bitmap, self.removed_count, self.entry)
+        return OpenSegment(self.segment, bitmap, self.removed_count, self.entry)
 
     def is_alive(self, number: int) -> bool:
         """Tell whether there is a document of this number that is not removed."""
@@ -136,35 +136,35 @@ class Held:
 class View:
     """The documents of an index at one moment."""
 
-    def __init__(self, manifest: Manifest, held: list[Held]) -> None:
+    def __init__(self, manifest: Manifest, held: list[OpenSegment]) -> None:
         self.manifest = manifest
         self.held = held
-        self.recent = Recent(manifest.parameters.layout, manifest.arrived)
+        self.recent = MemTable(manifest.parameters.layout, manifest.arrived)
 
     def __len__(self) -> int:
         return sum(map(len, self.held)) + len(self.recent)
 
     # ---- changes ----
 
-    def apply(self, changes: list[Change], log: LogReader) -> None:
+    def apply(self, changes: list[LogChange], log: LogReader) -> None:
         """Make the changes of a log."""
         for change in changes:
             for part, number in change.removed.tolist():
-                if not self.is_alive(Place(part, number)):
+                if not self.is_alive(StoredPlace(part, number)):
                     raise log.damage("it removes a document that does not exist")
-                self.remove(Place(part, number))
+                self.remove(StoredPlace(part, number))
             if change.added is not None:
                 if any(code in self.recent.numbers for code in change.added.codes):
                     raise log.damage("it adds a document that exists")
                 self.recent.add(change.added)
 
-    def is_alive(self, place: Place) -> bool:
+    def is_alive(self, place: StoredPlace) -> bool:
         """Tell whether there is a document."""
         if place.part == IN_LOG:
             return self.recent.is_alive(place.number)
         return place.part < len(self.held) and self.held[place.part].is_alive(place.number)
 
-    def remove(self, place: Place) -> None:
+    def remove(self, place: StoredPlace) -> None:
         """Remove a document."""
         if place.part == IN_LOG:
             self.recent.remove(place.number)
@@ -173,18 +173,18 @@ class View:
 
     # ---- single documents ----
 
-    def find(self, codes: list[bytes]) -> list[Place | None]:
+    def find(self, codes: list[bytes]) -> list[StoredPlace | None]:
         """Return where the document of each encoded id is."""
         numbers = self.recent.numbers
-        places: list[Place | None] = [None] * len(codes)
+        places: list[StoredPlace | None] = [None] * len(codes)
         if not numbers.keys().isdisjoint(codes):  # much faster than the loop, and mostly true while documents are added
-            places = [Place(IN_LOG, numbers[code]) if code in numbers else None for code in codes]
+            places = [StoredPlace(IN_LOG, numbers[code]) if code in numbers else None for code in codes]
         if self.held:
             hashes = file_format.hashed_ids(codes)
             for part, held in enumerate(self.held):
                 found = held.find(codes, hashes)
                 for i in np.flatnonzero(found >= 0).tolist():
-                    places[i] = Place(part, int(found[i]))
+                    places[i] = StoredPlace(part, int(found[i]))
         return places
 
     def ids(self, part: int, numbers: Array) -> list[DocId]:
@@ -205,7 +205,7 @@ class View:
             return [self.recent.texts[number] for number in numbers.tolist()]
         return self.held[part].segment.texts(numbers)
 
-    def time(self, place: Place) -> int | None:
+    def time(self, place: StoredPlace) -> int | None:
         """Return the time of a document in microseconds, ``None`` if it has none."""
         if place.part == IN_LOG:
             time = self.recent.time(place.number)
@@ -213,7 +213,7 @@ class View:
             time = int(self.held[place.part].segment.times(place.number, place.number + 1)[0])
         return None if time == NO_TIME else time
 
-    def keys_and_sketch(self, place: Place) -> tuple[NDArray[np.uint64] | None, Array]:
+    def keys_and_sketch(self, place: StoredPlace) -> tuple[NDArray[np.uint64] | None, Array]:
         """Return the keys of a document, ``None`` if it has none, and its sketch."""
         if place.part == IN_LOG:
             return self.recent.keys_of(place.number), self.recent.sketch(place.number)
@@ -238,13 +238,13 @@ class View:
     # ---- search ----
 
     def search(
-        self, keys: NDArray[np.uint64], rows: Array | None, least_equal: int, top: int | None, recent: bool
-    ) -> list[Found]:
+        self, keys: NDArray[np.uint64], rows: Array | None, min_equal: int, top: int | None, recent: bool
+    ) -> list[Hits]:
         """Find the documents that share a bucket with queries; only the recent ones, or only those of segments."""
         if recent:
-            return [Found(IN_LOG, *self.recent.search(keys, rows, least_equal, top))] if len(self.recent) else []
-        found = search_all([held.searcher for held in self.held], keys, rows, least_equal, top)
-        return [Found(*one) for one in found]
+            return [Hits(IN_LOG, *self.recent.search(keys, rows, min_equal, top))] if len(self.recent) else []
+        found = search_all([held.searcher for held in self.held], keys, rows, min_equal, top)
+        return [Hits(*one) for one in found]
 
     def verify(self) -> None:
         """Check all segments; an IndexDamagedError names the file."""
@@ -279,7 +279,7 @@ def open_view(folder: str) -> tuple[View, LogReader]:
 
 def open_manifest(folder: str, manifest: Manifest, log_limit: int | None = None) -> tuple[View, LogReader]:
     """Return what a manifest names, and the reader of its log."""
-    view = View(manifest, [Held.opened(folder, entry, manifest) for entry in manifest.entries])
+    view = View(manifest, [OpenSegment.opened(folder, entry, manifest) for entry in manifest.entries])
     log = LogReader(folder, manifest.log, manifest.parameters.layout)
     view.apply(log.read(log_limit), log)
     return view, log
@@ -293,7 +293,7 @@ PIECE = 1 << 20  # documents of buckets that are listed at once
 class _SegmentPart:
     """A segment, without the documents that are removed at this moment."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: OpenSegment) -> None:
         self.segment: Segment = held.segment
         self.count = self.segment.documents
         self.removed = held.removed_mask()
@@ -315,7 +315,7 @@ class _RecentPart:
 
     removed = None
 
-    def __init__(self, documents: Documents, arrivals: Array) -> None:
+    def __init__(self, documents: DocumentBatch, arrivals: Array) -> None:
         self.count, self._arrivals = len(documents), arrivals
         self._numbers = np.flatnonzero(documents.keyed).astype(np.uint32)
         self._keys, self._sketches = documents.keys[self._numbers].T.copy(), documents.sketches.copy()

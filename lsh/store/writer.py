@@ -19,11 +19,11 @@ from lsh.store import file_format
 from lsh.store.build import merge_segments, write_segment
 from lsh.store.disk import Disk, WriterLock
 from lsh.store.file_format import IN_LOG, NO_TIME, REMOVAL
-from lsh.store.log import Change, LogReader, LogWriter, create_log
-from lsh.store.manifest import Entry, Manifest, Note, replace_manifest, write_new_manifest, write_removed
-from lsh.store.memtable import Recent
-from lsh.store.segment import STEP, Documents, Written, arrival_ranks
-from lsh.store.view import Held, Place, View, open_manifest
+from lsh.store.log import LogChange, LogReader, LogWriter, create_log
+from lsh.store.manifest import Manifest, ManifestEntry, Note, replace_manifest, write_new_manifest, write_removed
+from lsh.store.memtable import MemTable
+from lsh.store.segment import STEP, DocumentBatch, SegmentInfo, arrival_ranks
+from lsh.store.view import OpenSegment, StoredPlace, View, open_manifest
 
 MAX_RECENT = 1 << 17  # documents in memory, with those of the log
 MAX_RECENT_BYTES = 1 << 26
@@ -32,13 +32,13 @@ MAX_COMMITS = 512  # in a log: a reader makes each of their changes when it open
 MAX_LOG_BYTES = 1 << 24
 MAX_SEGMENTS = 256  # each takes a file descriptor of every process that has the index open
 MAX_PERIODS = 16  # segments into which the documents in memory are divided by time
-MOST_SIMILAR = 4  # segments of similar size; a commit merges more of them
-MOST_PENDING = 16  # the same before a commit: merging many small ones once takes less time
+MAX_SIMILAR = 4  # segments of similar size; a commit merges more of them
+MAX_PENDING = 16  # the same before a commit: merging many small ones once takes less time
 SMALLEST = 1 << 12  # documents: segments of fewer have the same size class
 
 
 @dataclass
-class State:
+class CommitState:
     """The last commit, and the changes since.
 
     A commit or a rollback replaces all of it by one assignment, which no signal divides.
@@ -49,7 +49,7 @@ class State:
     committed: int  # bytes of the log
     commits: int  # of the log
     removals: int  # of the log
-    changes: list[Change] = field(default_factory=list)
+    changes: list[LogChange] = field(default_factory=list)
     pending_removals: int = 0
     needs_manifest: bool = False
     note: Note | None = None  # that the next commit stores, if it is another one
@@ -58,18 +58,18 @@ class State:
 class Writer:
     """The changes of one process to an index. The caller holds a lock of threads, and the lock of the index.
 
-    `view` has the pending changes. If a change fails half way, `damaged` is true until `rollback`.
+    `view` has the pending changes. If a change fails half way, `needs_repair` is true until `rollback`.
     """
 
     def __init__(self, disk: Disk, folder: str, view: View, log: LogReader, lock: WriterLock) -> None:
         self.disk, self.folder = disk, folder
         self.view = view
-        self.damaged = False
+        self.needs_repair = False
         self._lock = lock
         numbers = [file_format.file_number(None, name) or 0 for name in os.listdir(folder)]
         self._next = max(view.manifest.next_number, *(number + 1 for number in numbers), 1)
         appended = LogWriter(disk, folder, view.manifest.log, log.committed)
-        self._state = State(view.manifest, appended, log.committed, log.commits, log.removals)
+        self._state = CommitState(view.manifest, appended, log.committed, log.commits, log.removals)
         self._attempted: set[str] = set()  # files of manifests that may be on the disk, after an error
         self._remove_orphans()
 
@@ -105,11 +105,11 @@ class Writer:
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Note it if a change is interrupted."""
-        if self.damaged:
+        if self.needs_repair:
             raise RuntimeError("a change of the index was interrupted; call rollback() first")
-        self.damaged = True
+        self.needs_repair = True
         yield
-        self.damaged = False
+        self.needs_repair = False
 
     def _new_name(self, kind: str) -> str:
         self._next += 1
@@ -117,25 +117,25 @@ class Writer:
 
     # ---- changes ----
 
-    def add(self, documents: Documents) -> None:
+    def add(self, documents: DocumentBatch) -> None:
         """Add documents, whose ids differ from each other, in place of those with the same ids."""
         places = list(filter(None, self.view.find(documents.codes)))
         with self._changing():
             removed = self._remove(places)
             self.view.recent.add(documents)
-            self._note(Change(documents, removed))
+            self._note(LogChange(documents, removed))
         recent = self.view.recent
         if recent.count >= MAX_RECENT or recent.size >= MAX_RECENT_BYTES:
             with self._writing_files():
                 self._flush()
-                self._merge_similar(MOST_PENDING)
+                self._merge_similar(MAX_PENDING)
 
-    def remove(self, places: list[Place]) -> None:
+    def remove(self, places: list[StoredPlace]) -> None:
         """Remove documents."""
         with self._changing():
-            self._note(Change(None, self._remove(places)))
+            self._note(LogChange(None, self._remove(places)))
 
-    def _note(self, change: Change) -> None:
+    def _note(self, change: LogChange) -> None:
         """Keep a change for the log, unless the next commit writes a manifest."""
         state = self._state
         if state.pending_removals >= MAX_LOGGED:  # too many for the log
@@ -143,7 +143,7 @@ class Writer:
         if not state.needs_manifest:
             state.changes.append(change)
 
-    def _remove(self, places: list[Place]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    def _remove(self, places: list[StoredPlace]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
         for place in places:
             self.view.remove(place)
         self._state.pending_removals += len(places)
@@ -185,7 +185,7 @@ class Writer:
             removed = np.empty(len(numbers), REMOVAL)
             removed["segment"], removed["number"] = part, numbers
             self._state.pending_removals += len(numbers)
-            self._note(Change(None, removed))
+            self._note(LogChange(None, removed))
 
     def _flush(self) -> None:
         """Write the documents in memory as segments, which no manifest names yet."""
@@ -200,11 +200,13 @@ class Writer:
 
     def _renew_recent(self, first: int) -> None:
         """Begin to collect documents; those before are in segments, so the log is not enough."""
-        self.view.recent = Recent(self._state.manifest.parameters.layout, first, self.view.recent.capacity)
+        self.view.recent = MemTable(self._state.manifest.parameters.layout, first, self.view.recent.capacity)
         self._state.needs_manifest = True
         self._state.changes = []
 
-    def _parts(self, documents: Documents, arrivals: NDArray[np.int64]) -> list[tuple[Documents, NDArray[np.int64]]]:
+    def _parts(
+        self, documents: DocumentBatch, arrivals: NDArray[np.int64]
+    ) -> list[tuple[DocumentBatch, NDArray[np.int64]]]:
         """Divide documents by the period of their times, if there are few periods."""
         if not len(documents):
             return []
@@ -215,14 +217,14 @@ class Writer:
             return [(documents, arrivals)]
         return [(documents.take(periods == value), arrivals[periods == value]) for value in values]
 
-    def _opened(self, written: Written) -> Held:
-        return Held.opened(self.folder, Entry(written), self._state.manifest)
+    def _opened(self, written: SegmentInfo) -> OpenSegment:
+        return OpenSegment.opened(self.folder, ManifestEntry(written), self._state.manifest)
 
     # ---- commit ----
 
     def commit(self, note: Note | None = None) -> None:
         """Make the changes durable, and visible to others, with a note if one is given."""
-        if self.damaged:
+        if self.needs_repair:
             raise RuntimeError("a change of the index was interrupted; call rollback() first")
         if note not in (None, self._state.manifest.note):
             self._state.needs_manifest, self._state.note = True, note
@@ -241,7 +243,7 @@ class Writer:
         removals = before.removals + before.pending_removals
         try:
             log.commit(before.changes)
-            self._state = State(before.manifest, log, log.size, before.commits + 1, removals)
+            self._state = CommitState(before.manifest, log, log.size, before.commits + 1, removals)
         except BaseException:
             if self._state is before:
                 before.log = None  # the next commit does not use this log again
@@ -259,7 +261,7 @@ class Writer:
         self._state.needs_manifest = True  # also if this fails: the parts are no longer those of the log
         if len(self.view.recent) or self.view.recent.count:
             self._flush()
-        self._merge_similar(MOST_SIMILAR)
+        self._merge_similar(MAX_SIMILAR)
         self.view.held = [held for held in self.view.held if len(held)]
         entries = tuple(self._entry(held) for held in self.view.held)
         log = create_log(self.disk, self.folder, self._new_number())
@@ -285,7 +287,7 @@ class Writer:
         for held, entry in zip(self.view.held, manifest.entries):
             held.entry = entry
         self.view.manifest = manifest
-        self._state = State(manifest, None, file_format.LOG_HEADER.itemsize, 0, 0)
+        self._state = CommitState(manifest, None, file_format.LOG_HEADER.itemsize, 0, 0)
         self._attempted = set()
         with contextlib.suppress(OSError):  # the next commit writes a manifest again
             self._state.log = LogWriter(self.disk, self.folder, manifest.log, self._state.committed)
@@ -295,14 +297,14 @@ class Writer:
         self._next += 1
         return self._next - 1
 
-    def _entry(self, held: Held) -> Entry:
+    def _entry(self, held: OpenSegment) -> ManifestEntry:
         """Return what a manifest says about a segment, and write which documents are removed, if that changed."""
         known = 0 if held.entry.removed is None else held.entry.removed.count
         if held.removed is None or held.removed_count == known:
             return held.entry
         name, count = self._new_name("removed"), held.removed_count
         removed = write_removed(self.disk, self.folder, name, held.removed, held.segment.documents, count)
-        return Entry(held.entry.written, removed)
+        return ManifestEntry(held.entry.written, removed)
 
     def _remove_orphans(self) -> None:
         """Remove the files that belong to nothing."""
@@ -320,10 +322,10 @@ class Writer:
         self._check_place()
         before = self._state
         view, _ = open_manifest(self.folder, before.manifest, before.committed)
-        self.damaged = True  # until all of this is done
+        self.needs_repair = True  # until all of this is done
         self.view = view
-        self._state = State(before.manifest, before.log, before.committed, before.commits, before.removals)
-        self.damaged = False
+        self._state = CommitState(before.manifest, before.log, before.committed, before.commits, before.removals)
+        self.needs_repair = False
         self._remove_orphans()
 
     def close(self) -> None:
@@ -334,20 +336,20 @@ class Writer:
 
     # ---- merging ----
 
-    def _merge_similar(self, most: int) -> None:
-        """Merge more than `most` segments of similar size, and rewrite those of which more than half is removed."""
-        while (group := self._next_to_merge(most)) is not None and sum(map(len, group)) <= file_format.NUMBERS:
+    def _merge_similar(self, max_similar: int) -> None:
+        """Merge segments if more than `max_similar` have a similar size, and rewrite those that are mostly removed."""
+        while (group := self._next_to_merge(max_similar)) is not None and sum(map(len, group)) <= file_format.NUMBERS:
             self._merge(group)
 
-    def _next_to_merge(self, most: int) -> list[Held] | None:
+    def _next_to_merge(self, max_similar: int) -> list[OpenSegment] | None:
         """Return the segments that should be merged next, ``None`` if none should."""
         periods = self._by_period()
         for group in periods:
-            classes: dict[int, list[Held]] = {}
+            classes: dict[int, list[OpenSegment]] = {}
             for held in group:
                 classes.setdefault(_size_class(len(held)), []).append(held)
             similar = max(classes.values(), key=len)
-            if len(similar) > most:
+            if len(similar) > max_similar:
                 return similar
         if len(self.view.held) > MAX_SEGMENTS and len(largest := max(periods, key=len)) > 1:
             return largest
@@ -362,9 +364,9 @@ class Writer:
             length *= 2
         return length
 
-    def _by_period(self) -> list[list[Held]]:
+    def _by_period(self) -> list[list[OpenSegment]]:
         """Return the segments by the period of their documents; those of several periods are a group, too."""
-        length, groups = self._period_length(), dict[object, list[Held]]()
+        length, groups = self._period_length(), dict[object, list[OpenSegment]]()
         for held in self.view.held:
             period: object = None  # without times
             if (times := held.segment.written.times) is not None:
@@ -373,7 +375,7 @@ class Writer:
             groups.setdefault(period, []).append(held)
         return list(groups.values())
 
-    def _merge(self, group: list[Held]) -> None:
+    def _merge(self, group: list[OpenSegment]) -> None:
         """Replace segments by one with their documents."""
         parts, masks = [held.segment for held in group], [held.removed_mask() for held in group]
         if not sum(map(len, group)):

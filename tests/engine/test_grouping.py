@@ -15,7 +15,7 @@ from lsh._minhash import UNIT_CODES, band_keys, shingles
 from lsh.base import threads
 from lsh.engine.comparing import Pairs, Similarity
 from lsh.engine.deciding import Components, Decisions, Walk
-from lsh.engine.grouping import BinTables, Linker
+from lsh.engine.grouping import BucketTables, Linker
 from lsh.text.batch import Batch
 from lsh.text.sets import ShingleSets
 
@@ -308,7 +308,7 @@ def test_shingles_have_a_known_unit_and_a_length(unit, n):
 
 
 def test_bins_stay_in_memory_when_the_caller_is_wrong():
-    tables = BinTables(1)
+    tables = BucketTables(1)
     tables.reserve(8, 8)
     one, two = numpy.array([[1]], numpy.uint64), numpy.array([[2]], numpy.uint64)
     zero, three = numpy.array([0], numpy.uint32), numpy.array([3], numpy.uint32)

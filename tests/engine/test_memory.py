@@ -23,7 +23,7 @@ import pytest
 from lsh._minhash import NORMALISATIONS, SCHEME_CODES, UNIT_CODES, Fingerprinter, band_keys, count_equal, shingles
 from lsh.engine.comparing import Pairs, Similarity, content_keys, first_copies, same_texts
 from lsh.engine.deciding import Components, Decisions, Walk
-from lsh.engine.grouping import BinSets, BinTables, KeyTable, Linker
+from lsh.engine.grouping import BucketSets, BucketTables, KeyTable, Linker
 from lsh.files._fields import count_lines, csv_cells, json_fields, line_cells
 from lsh.text.batch import Batch, extent
 from lsh.text.columns import Column, Columns, fixed_width
@@ -277,7 +277,7 @@ def test_joined_batches():
 def test_nothing_is_made_without_its_parts():
     assert len(Column()) == 0
     assert Batch(Column()).tolist() == []
-    for made in (Batch(("a",)), Column(), BinTables(2), fingerprinter(), ShingleSets(Batch(("a",)), BYTE, 1)):
+    for made in (Batch(("a",)), Column(), BucketTables(2), fingerprinter(), ShingleSets(Batch(("a",)), BYTE, 1)):
         for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
             refused(duplicate, made)
     for kind in (
@@ -290,8 +290,8 @@ def test_nothing_is_made_without_its_parts():
         Walk,
         Pairs,
         Linker,
-        BinTables,
-        BinSets,
+        BucketTables,
+        BucketSets,
         ShingleSets,
     ):
         refused(kind.__new__, kind)
@@ -549,7 +549,7 @@ def test_a_table_of_keys_that_change():
 
 
 def test_bins_of_wrong_arguments():
-    tables = BinTables(2)
+    tables = BucketTables(2)
     keys, documents = numpy.zeros((2, 3), numpy.uint64), numpy.arange(3, dtype=numpy.uint32)
     for call in (tables.insert, tables.remove):
         refused(call, keys, documents)  # nothing reserved
@@ -578,7 +578,7 @@ def test_bins_of_wrong_arguments():
     for size in (2**32 - 1, 2**63, 2**64 - 1, -1):
         refused(tables.reserve, size, size)
     for bands in (0, -1, 2**59, 2**62):
-        refused(BinTables, bands)
+        refused(BucketTables, bands)
     for band in range(2):
         assert answers(partial(tables.bins, band), "the bin is broken")
         assert answers(partial(tables.members, band, 7), "the bin is broken")
@@ -589,7 +589,7 @@ def test_sets_of_arrays_that_change():
     documents, bounds = numpy.zeros(4, numpy.uint32), numpy.array([0, 2, 4], numpy.intp)
     for change in (lambda: documents.fill(10**6), lambda: bounds.fill(10**6), lambda: bounds.fill(-5)):
         documents[:], bounds[:] = 0, [0, 2, 4]
-        found = BinSets(["a"], documents, bounds)
+        found = BucketSets(["a"], documents, bounds)
         assert list(next(found)) == ["a"]
         change()
         for _ in range(2):
@@ -597,10 +597,10 @@ def test_sets_of_arrays_that_change():
                 next(found)
             except (ValueError, StopIteration):
                 continue
-    refused(BinSets, ["a"], numpy.array([5], numpy.uint32).view(Array), bounds)
-    refused(BinSets, ["a"], documents, numpy.array([0, 9], numpy.intp))
-    refused(BinSets, ["a"], documents, bounds[:0])
-    refused(BinSets, ("a",), documents, bounds)
+    refused(BucketSets, ["a"], numpy.array([5], numpy.uint32).view(Array), bounds)
+    refused(BucketSets, ["a"], documents, numpy.array([0, 9], numpy.intp))
+    refused(BucketSets, ["a"], documents, bounds[:0])
+    refused(BucketSets, ("a",), documents, bounds)
 
 
 # Comparing.

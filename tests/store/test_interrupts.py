@@ -277,7 +277,7 @@ def test_a_reader_notices_a_log_that_lost_commits(folder, tmp_path):
 READING = [
     (log.LogReader, "read"),
     (lsh.store.view.View, "apply"),
-    (memtable.Recent, "add"),
+    (memtable.MemTable, "add"),
     (lsh.store.index, "open_view"),
 ]
 
@@ -297,7 +297,7 @@ def test_an_interrupted_refresh_loses_no_commit(folder, monkeypatch, owner, name
         interrupted_once(monkeypatch, owner, name, after=after)
         with pytest.raises(KeyboardInterrupt):
             reader.refresh()
-        if reader._is_torn:
+        if reader._needs_refresh:
             with pytest.raises(RuntimeError, match=r"a refresh of the index was interrupted; call refresh\(\) again"):
                 list(reader)
         else:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lsh.store import memtable
 from lsh.store.searching import Searcher, SortedKeys, sorted_keys
-from lsh.store.segment import Documents, Layout
+from lsh.store.segment import DocumentBatch, SegmentLayout
 
 
 @pytest.mark.parametrize("candidates", [1, 3, 1 << 13])
@@ -22,11 +22,13 @@ def test_recent_documents_are_found_as_those_of_a_segment(data, candidates):
     keys, asked = (random.integers(0, 3, (n, bands), numpy.uint64) for n in (count, queries))
     sketches, rows = (random.integers(0, 2, (n, k), numpy.uint8) for n in (count, queries))
     keyed, removed = (random.random((2, count)) < 0.8) ^ [[False], [True]]
-    recent = memtable.Recent(Layout(bands, k, numpy.dtype(numpy.uint8), False), 0, data.draw(st.integers(0, 3)))
+    recent = memtable.MemTable(
+        SegmentLayout(bands, k, numpy.dtype(numpy.uint8), False), 0, data.draw(st.integers(0, 3))
+    )
     codes, times = [b"b%d" % i for i in range(count)], numpy.zeros(count, numpy.int64)
     half = count // 2
     for part in (slice(0, half), slice(half, count)):
-        recent.add(Documents(codes[part], keys[part], keyed[part], sketches[part], times[part], None))
+        recent.add(DocumentBatch(codes[part], keys[part], keyed[part], sketches[part], times[part], None))
         recent.search(asked.T.copy(), None, 0, None)  # which enters them
     for number in numpy.flatnonzero(removed).tolist():
         recent.remove(number)

@@ -11,6 +11,7 @@ import pickle
 import random
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -485,8 +486,10 @@ def test_bad_values_are_refused_and_change_nothing(tmp_path, kind, name, door):
     call = DOORS[kind][name][door]
     for bad, message in BAD[named]:
         own = bad() if callable(bad) else bad
-        with pytest.raises((TypeError, ValueError, ZeroDivisionError), match=message):
+        with pytest.raises((TypeError, ValueError, ZeroDivisionError), match=message) as raised:
             call(store, own)
+        if name in ("doc", "text"):
+            assert str(raised.value).startswith(f"{name} must be ")
         assert list(documents) == ["a", "b"]
     assert documents.query(TWO[0])[0].id == "a"  # it still works
     if kind != "cache":
@@ -509,3 +512,38 @@ def test_other_bad_questions(tmp_path, kind):
         ):
             call()
     assert store.query(TWO[0], min_similarity=np.array(0.9))[0].id == "a"
+
+
+# What a new cache or index refuses. An error names the parameter.
+CREATED: list[tuple[dict[str, Any], str]] = [
+    ({"recall": 1}, "recall must be more than 0 and less than 1, got 1"),
+    ({"recall": 0}, "recall must be more than 0 and less than 1, got 0"),
+    ({"threshold": 0}, "threshold must be more than 0 and at most 1, got 0"),
+    ({"threshold": 2}, "threshold must be more than 0 and at most 1, got 2"),
+    ({"threshold": math.nan}, "threshold must be more than 0 and at most 1, got nan"),
+    (
+        {"threshold": 0.01},
+        r"num_seeds=(459|481) or more, or threshold=0\.03[68] or more, or recall=0\.(723|676) or less",
+    ),
+    ({"hasher": 128}, "hasher must be a MinHasher, got int"),
+    ({"bands": 20}, "bands must be a Bands or a Plan, got int"),
+    ({"bands": lsh.Bands(20, 5)}, "^threshold must be given with bands, because .*; or pass a Plan as bands$"),
+    ({"bands": lsh.Bands(20, 5), "threshold": 0.8, "recall": 0.9}, "recall and bands cannot be combined"),
+    ({"bands": lsh.Bands(1, 100), "threshold": 1e-9}, "threshold=1e-09 is too low for 1x100, which find no"),
+    ({"bands": lsh.Bands(20, 7), "threshold": 0.8}, "bands take 140 components, a fingerprint has 128"),
+    ({"bands": lsh.plan(0.7, num_seeds=100), "threshold": 0.8}, "planned for threshold=0.7, got threshold=0.8"),
+    ({"bands": lsh.plan(0.7, num_seeds=100), "recall": 0.5}, "recall and bands cannot be combined"),
+    ({"hasher": HASHER, "bands": lsh.plan(0.7)}, "bands are planned for num_seeds=128, got num_seeds=64"),
+    ({"hasher": HASHER, "num_seeds": 64}, "num_seeds and hasher cannot be combined"),
+    ({"hasher": HASHER, "random_state": None}, "random_state and hasher cannot be combined"),
+    ({"hasher": HASHER, "shingles": lsh.Shingles(5)}, "shingles must be the hasher's"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), CREATED)
+@pytest.mark.parametrize("kind", ["cache", "index"])
+def test_bad_parameters_of_a_new_store(tmp_path, kind, arguments, message):
+    create = lsh.Cache.create if kind == "cache" else partial(lsh.Index.create, tmp_path / "store")
+    with pytest.raises((TypeError, ValueError), match=message):
+        create(**arguments)
+    assert list(tmp_path.iterdir()) == []

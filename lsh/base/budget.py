@@ -18,16 +18,15 @@ import threading
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lsh.base import checks, errors, file_io, threads
+from lsh.base.arrays import Array
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
-
-Array = np.ndarray[Any, Any]
 
 MAX_DOCUMENTS = 2**31 - 1  # of a run: their numbers are int32
 LEAST_BYTES = 24  # per document of a run: state, tables of keys, and documents that share a bucket

@@ -13,6 +13,7 @@ import numpy as np
 
 from lsh import files
 from lsh.base import signals
+from lsh.base.arrays import Array
 from lsh.base.budget import Column, Spill
 from lsh.base.errors import Words, message
 from lsh.command import console
@@ -33,7 +34,6 @@ MAX_KEPT = 1 << 24  # bytes of freed memory that a thread keeps, more than the b
 
 _NO_KEYS = np.empty(0, np.uint64)
 
-Array = np.ndarray[Any, Any]
 Item = TypeVar("Item")
 
 

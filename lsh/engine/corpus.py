@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from lsh.base import errors
-from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, Array, Column, Spill, size_argument
+from lsh.base.arrays import Array
+from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, Column, Spill, size_argument
 from lsh.base.threads import map_in_order, worth
 from lsh.engine.comparing import Similarity, content_keys, same_texts
 from lsh.engine.deciding import write_links

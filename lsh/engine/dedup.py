@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks, errors, threads
-from lsh.base.budget import Array, Spill, bounded
+from lsh.base.arrays import Array
+from lsh.base.budget import Spill, bounded
 from lsh.base.progress import checked_progress
 from lsh.engine import parts
 from lsh.engine.comparing import Pairs

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lsh.base.budget import Array
+from lsh.base.arrays import Array
 from lsh.base.threads import map_in_order, worth
 from lsh.engine.comparing import Similarity, passing, same_texts
 from lsh.engine.corpus import THREAD_BYTES, TOGETHER_BYTES, CollisionError, Corpus

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lsh.base.budget import Array, Column, Spill
+from lsh.base.arrays import Array
+from lsh.base.budget import Column, Spill
 from lsh.engine.comparing import first_copies
 from lsh.engine.grouping import KeyTable, Linker
 

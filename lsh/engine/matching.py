@@ -13,7 +13,7 @@ from typing import Any, get_args
 import numpy as np
 
 from lsh.base import checks, errors
-from lsh.base.budget import Array
+from lsh.base.arrays import Array
 from lsh.engine.stored import Stored
 from lsh.sketch import sketch_filter
 from lsh.sketch.bands import Bands

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lsh.base.budget import Array
+from lsh.base.arrays import Array
 from lsh.base.threads import map_in_order, worth
 from lsh.engine.comparing import Pairs
 from lsh.engine.deciding import MAX_NEAR, Decisions, Scores, Walk

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from lsh.base.budget import Array, Column, Spill
+from lsh.base.arrays import Array
+from lsh.base.budget import Column, Spill
 from lsh.text.batch import Batch
 
 if TYPE_CHECKING:

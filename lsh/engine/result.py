@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks, errors
+from lsh.base.arrays import Array
 from lsh.typing import FoundId, Indexed, Table
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 __all__ = ["Deduplication", "Duplicate"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Deduplication:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from lsh.base import threads
-from lsh.base.budget import Array
+from lsh.base.arrays import Array
 from lsh.engine.comparing import content_keys
 from lsh.engine.corpus import Corpus, MoreDocuments
 from lsh.engine.placing import ends_of

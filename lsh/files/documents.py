@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lsh.base.arrays import Array
 from lsh.base.budget import Spill
 from lsh.base.errors import Parameter, Words, bad_value
 from lsh.base.wording import counted
@@ -25,7 +26,7 @@ from lsh.files.jsonl import JsonLines
 from lsh.files.lines import Lines, Reader
 from lsh.files.locations import is_folder, lies_in, names_folder
 from lsh.files.output_folder import FolderTarget, ShardTarget
-from lsh.files.places import Array, Flags
+from lsh.files.places import Flags
 from lsh.files.records import (
     FOLDER,
     INPUT,

@@ -12,13 +12,14 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
+from lsh.base.arrays import Array
 from lsh.base.errors import Parameter
 from lsh.files import compression, disk, remote, urls
 from lsh.files.finding import list_folder
 from lsh.files.locations import contents, location
 from lsh.files.marks import check_mark, note_bytes
 from lsh.files.output_folder import FolderTarget
-from lsh.files.places import Array, Flags
+from lsh.files.places import Flags
 from lsh.files.records import SKIP, Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 
 State = disk.State | remote.State

@@ -22,6 +22,7 @@ from typing import IO, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
+from lsh.base.arrays import Array
 from lsh.base.budget import Spill
 from lsh.base.errors import Words, message, words_of
 from lsh.files import compression
@@ -29,7 +30,7 @@ from lsh.files._fields import count_lines
 from lsh.files.blocks import READ_SIZE, Stream, blocks, chunks, descriptor, file_blocks, read_at
 from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
 from lsh.files.output_folder import ShardTarget
-from lsh.files.places import Array, Flags, Located, Places
+from lsh.files.places import Flags, Located, Places
 from lsh.files.ranks import Rank, Ranking, Ranks
 from lsh.files.records import (
     SKIP,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lsh.base.arrays import Array
 from lsh.base.budget import Spill
 
 BITS = 30  # of the length of an entry
@@ -21,7 +22,6 @@ MAX_LENGTH = (1 << BITS) - 1
 RECORD, GAP, SKIPPED, CONTINUED = range(4)  # kinds; the next entry continues a record that is longer than MAX_LENGTH
 MAX_WAITING, MAX_PART = 1 << 12, 1 << 16  # entries
 
-Array = np.ndarray[Any, Any]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from lsh.base import checks
+from lsh.base.arrays import Array
 from lsh.base.errors import Message, Parameter, Words, bad_value, message
 from lsh.files import compression
 from lsh.files.ranks import Rank, Ranks, as_ranks
@@ -39,7 +38,6 @@ FIELD, ID_FIELD, SOURCE_FIELD = Parameter("field"), Parameter("id_field"), Param
 KEEP_FIELD, SKIP, INPUT = Parameter("keep_field"), Parameter("on_bad_line", "skip"), Parameter("input")
 
 
-Array = np.ndarray[Any, Any]
 Values = Sequence[bytes]  # of the added fields of a record; the first is an id
 
 

@@ -18,8 +18,8 @@ from contextlib import closing, contextmanager
 from itertools import tee
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from lsh.base.arrays import Array
 from lsh.files.disk import Copy, changed
-from lsh.files.places import Array
 from lsh.files.records import InputError
 from lsh.files.urls import WEB, cleaned, scheme, shown
 

@@ -15,13 +15,13 @@ from typing import IO, Any
 import numpy as np
 
 from lsh.base import file_io, signals
+from lsh.base.arrays import Array
 from lsh.base.errors import Parameter, message
 from lsh.files import compression, disk, records, remote, urls
 from lsh.files._fields import copy_ranges, read_ranges
 from lsh.files.blocks import READ_SIZE, descriptor, read_at
 from lsh.files.disk import BUFFER, STANDARD
 from lsh.files.locations import location
-from lsh.files.places import Array
 from lsh.files.prefetch import prefetched
 from lsh.files.records import InputError
 from lsh.files.remote import Part

@@ -17,9 +17,10 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from lsh.base.arrays import Array
 from lsh.base.errors import Parameter, Words, words_of
 from lsh.files.output_folder import ShardTarget
-from lsh.files.places import Array, Flags
+from lsh.files.places import Flags
 from lsh.files.prefetch import prefetched
 from lsh.files.ranks import MAX_WHOLE, Rank, Ranking, Ranks, as_ranks
 from lsh.files.records import (

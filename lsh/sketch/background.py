@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lsh.base import checks, errors
+from lsh.base.arrays import Array
 from lsh.sketch.hasher import MinHasher
 from lsh.text.batch import Batch
 from lsh.text.collections import OBJECTS, as_batch
@@ -27,8 +28,6 @@ SAMPLE_PAIRS = 20_000
 SAMPLE_SEEDS = 512  # the standard error of an estimated similarity is at most 0.022
 PAIRS_AT_ONCE = 2000  # pairs whose fingerprints are compared in one call, which bounds the memory
 CELLS = 1000  # equal parts of [0, 1]; the similarities within one are replaced by their mean
-
-Array = np.ndarray[Any, Any]
 
 
 class PairsBelow(NamedTuple):

@@ -16,9 +16,10 @@ from typing import Any, overload
 import numpy as np
 
 from lsh.base import checks, errors
+from lsh.base.arrays import Array
 from lsh.base.wording import counted
 from lsh.sketch import sketch_filter
-from lsh.sketch.background import Array, PairsBelow, evenly_spread, pairs_below
+from lsh.sketch.background import PairsBelow, evenly_spread, pairs_below
 from lsh.sketch.bands import MAX_BANDS, BandError, Bands
 from lsh.sketch.costs import Cost, cost_of
 from lsh.sketch.hasher import MAX_FSS_SEEDS, MinHasher, checked_hasher

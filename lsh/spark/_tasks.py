@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lsh.base.budget import MAX_DOCUMENTS, Array, Spill
+from lsh.base.arrays import Array
+from lsh.base.budget import MAX_DOCUMENTS, Spill
 from lsh.engine import dedup
 from lsh.engine.comparing import content_keys
 from lsh.engine.deciding import Components

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lsh.base.arrays import Array
 from lsh.store import file_format
 from lsh.store.disk import Disk, DiskFile
-from lsh.store.file_format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, Array
+from lsh.store.file_format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE
 from lsh.store.searching import block_sums, merged, sorted_keys
 from lsh.store.segment import (
     KEY_SECTIONS,

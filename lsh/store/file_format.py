@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, murmur3_x64_128
+from lsh.base.arrays import Array
 from lsh.store.searching import IndexDamagedError as IndexDamagedError
 from lsh.text.batch import Batch
 from lsh.text.shingling import MAX_UNITS
 from lsh.typing import DocId
-
-Array = np.ndarray[Any, Any]
 
 VERSION = 2
 ALIGNMENT = 64  # bytes: every section of a segment begins at a multiple of it

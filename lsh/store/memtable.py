@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lsh.base.arrays import Array
 from lsh.engine.grouping import BucketTables
-from lsh.store.file_format import NO_TIME, Array
+from lsh.store.file_format import NO_TIME
 from lsh.store.segment import DocumentBatch, SegmentLayout
 
 SMALLEST = 16  # documents for which memory is allocated at first

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lsh.base.arrays import Array
 from lsh.store import file_format
-from lsh.store.file_format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, Array, IndexDamagedError
+from lsh.store.file_format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, IndexDamagedError
 from lsh.store.searching import Blocks, SortedKeys
 from lsh.typing import DocId
 

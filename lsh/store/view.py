@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lsh.base.arrays import Array
 from lsh.engine.stored import Snapshot
 from lsh.store import file_format
-from lsh.store.file_format import IN_LOG, NO_TIME, Array, IndexDamagedError
+from lsh.store.file_format import IN_LOG, NO_TIME, IndexDamagedError
 from lsh.store.log import LogChange, LogReader
 from lsh.store.manifest import COLLISIONS, Manifest, ManifestEntry, read_manifest, read_removed
 from lsh.store.memtable import MemTable

@@ -29,7 +29,6 @@ NUMBERS = 2**32 - 1  # documents of a segment: their numbers are uint32
 
 MANIFEST_MAGIC, SEGMENT_MAGIC, LOG_MAGIC, REMOVED_MAGIC = b"lsh-mani", b"lsh-segm", b"lsh-wlog", b"lsh-gone"
 MANIFEST, NEW_MANIFEST, LOCK = "manifest", "manifest.new", "lock"
-KINDS = ("segment", "log", "removed")
 _NAME = re.compile(r"(segment|log|removed)-([0-9]{6,15})")
 
 HEADER = np.dtype([("magic", "S8"), ("version", "<u4"), ("unused", "V4"), ("size", "<u8")])  # of a manifest; 24 bytes
@@ -67,9 +66,6 @@ ADD, REMOVE, COMMIT = 1, 2, 3  # kinds of records
 IN_LOG = 2**32 - 1  # the segment number of a removed document that is in the log itself
 REMOVAL = np.dtype([("segment", "<u4"), ("number", "<u4")])
 TEXT_PLACE = np.dtype([("block", "<u4"), ("offset", "<u4"), ("size", "<u4")])
-MAX_TEXT = 2**32 - 1  # bytes
-
-SKETCH_DTYPES = {"8bit": np.dtype("u1"), "full4": np.dtype("<u4"), "full8": np.dtype("<u8")}
 
 
 def damaged(path: str, what: str) -> IndexDamagedError:

@@ -448,3 +448,7 @@ def test_rejects_of_wide_characters(news):
     done(news, "dedup", "in.csv", "-o", "out.csv", *options, "--rejects", "bad.csv")
     assert (news / "bad.csv").read_bytes() == "bad\nwrong,2,3\n".encode("utf-16-le")
     assert (news / "out.csv").read_bytes() == "text,id\nabc,1\nx,4\n".encode("utf-16-le")
+
+
+def test_compressed_stdin(tmp_path):
+    assert done(tmp_path, "dedup", "-", "-o", "-", "--format", "txt.gz", stdin=gzip.compress(DOCUMENTS)) == KEPT

@@ -249,6 +249,15 @@ def test_plan_for_machines(tmp_path):
     assert found["key_bytes"] == 8 * bands.num_bands
 
 
+def test_plan_for_a_corpus(tmp_path):
+    texts = [text for _, text in sample()]
+    expected = package.plan(0.6, background=texts, documents=200)
+    assert done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE).decode().startswith(f"{expected}\n\n")
+    expected = package.plan(0.6, background=texts, documents=10**6)
+    printed = done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE, "--documents", "1e6").decode()
+    assert printed.startswith(f"{expected}\n\n")
+
+
 def test_plan_prints_what_a_run_costs(tmp_path):
     """Also for more documents than one run can have: a plan is for Spark, too."""
     cost = package.plan().cost(5_000_000_000, text_bytes=1200)

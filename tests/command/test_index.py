@@ -5,6 +5,7 @@ Expected matches come from reference.py and from the library, expected times are
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -784,3 +785,20 @@ def test_a_copy_that_was_made_during_a_run_has_its_own_place(tmp_path, monkeypat
         assert b"continuing after an interrupt: after " in result.stderr
         counts = json.loads(result.stdout)
         assert (counts["documents"], counts["replaced"], counts["stored"]) == (20_000 - before, 0, 20_000)
+
+
+def test_all_formats_are_read(tmp_path):
+    texts = [text(number) for number in range(3)]
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"id": "j", "text": "%s"}\n' % texts[0].encode()))
+    (tmp_path / "b.csv").write_text(f"id,body\nc,{texts[1]}\n", encoding="utf-8")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "n.md").write_text(texts[2], encoding="utf-8")
+    done(tmp_path, "index", "create", "x.index", "--texts", "stored", "-q")
+    for name in ("a.jsonl.gz", "b.csv", "notes"):
+        done(tmp_path, "index", "add", "x.index", name, "-q")
+    done(tmp_path, "index", "add", "x.index", "-", "--format", "tsv", "-q", stdin=b"t\tfrom a pipe\n")
+    with Index.open(tmp_path / "x.index") as index:
+        assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == {
+            **dict(zip(["j", "c", "n.md"], texts)),
+            "t": "from a pipe",
+        }

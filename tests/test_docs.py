@@ -19,7 +19,7 @@ import lsh
 REPOSITORY = Path(__file__).parent.parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = {  # modules whose examples require an optional package
-    "lsh.engine.dedup": "pandas",
+    "lsh.engine.result": "pandas",
     "lsh.report.plot": "matplotlib",
     "lsh.spark._tasks": "pyarrow",
 }

@@ -121,9 +121,9 @@ def _sample(sources: files.Sources, reading: ReadOptions) -> tuple[int, list[byt
 
 def _table(planned: lsh.Plan, cost: lsh.Cost | None) -> str:
     """Return the table, the curve in characters that standard output has, and the cost."""
-    encoding = (sys.stdout.encoding or "" if sys.stdout is not None else "").lower()
     from lsh.report import text_plot  # slow to import
 
+    encoding = (sys.stdout.encoding or "" if sys.stdout is not None else "").lower()
     drawn = text_plot.s_curve(planned, ascii_only=not encoding.startswith("utf"))
     return "\n\n".join(map(str, filter(None, (planned, drawn, cost)))) + "\n"
 

@@ -235,7 +235,9 @@ def decide(
     size = collections[0].size
     if size is not None:
         check_length(matching.keep, size)  # an error before any work
-    matching, members = _members(matching, against)
+    members = None
+    if isinstance(against, Stored):
+        matching, members = _members(matching, against)
     by_position = priorities is None and isinstance(matching.keep, str) and matching.keep in ("first", "last")
     corpus = _corpus(collections, matching, run, not by_position, members)
     seconds["fingerprints"] = time.perf_counter() - started
@@ -245,10 +247,8 @@ def decide(
     return _result(corpus, order, matching, against is not None, seconds, members)
 
 
-def _members(matching: Matching, index: object) -> tuple[Matching, Members | None]:
-    """Return the members of the corpus that an index has, if there is one, and the parameters with its collisions."""
-    if not isinstance(index, Stored):
-        return matching, None
+def _members(matching: Matching, index: Stored) -> tuple[Matching, Members]:
+    """Return the members of the corpus that an index has, and the parameters with the collisions of its sketches."""
     snapshot = index._snapshot()
     if not snapshot.has_texts and matching.is_exact:
         reason = "compares texts, and the index stores none: open it with texts=, a function id -> text, or pass "
@@ -316,7 +316,6 @@ def duplicates_in(
     matching = Matching.of_index("it", stored, threshold, verify=verify, clusters=clusters, keep=keep)
     run = Running.checked(max_memory, temp_dir, num_threads, progress)
     matching, members = _members(matching, stored)
-    assert members is not None
     corpus = _corpus([], matching, run, False, members)
     removed = _result(corpus, _by_priority(keep, corpus), matching, False, {}).removed
     ids, kept = members.ids(removed["document"]), members.ids(removed["kept"])
@@ -415,7 +414,9 @@ def pairs(
 ) -> Iterator[tuple[int, Any, float]]:
     """Do the work of `find_pairs`, whose parameters are checked; the documents of an index have its `Matching`."""
     collections = _collections({"texts": texts, "others": None if isinstance(others, Stored) else others}, matching)
-    matching, members = _members(matching, others)
+    members = None
+    if isinstance(others, Stored):
+        matching, members = _members(matching, others)
     return _pairs(collections, matching, run, members)
 
 

@@ -126,8 +126,8 @@ class Matching:
         **given
             The other parameters of the class.
         """
-        described = {name: given.pop(name, None) for name in ("recall", "bands", "shingles", "hasher", "num_seeds")}
-        _check_same(name, index, described, given.pop("random_state", 0))
+        decided = ("recall", "bands", "shingles", "hasher", "num_seeds")  # by the index
+        _check_same(name, index, {one: given.pop(one, None) for one in decided}, given.pop("random_state", 0))
         least = index.plan.threshold if threshold is None else threshold
         matching = cls(least, hasher=index.hasher, bands=index.bands, **given)
         reached, recall = index._recalls(matching.threshold, matching.verify)

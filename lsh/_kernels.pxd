@@ -11,19 +11,6 @@ cdef extern from "_murmur3.h" nogil:
     void lsh_murmur3_x64_128(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out)
 
 
-cdef extern from "base/file_io.h" nogil:
-    Py_ssize_t lsh_read_at(int file, void *to, size_t size, int64_t place)
-    Py_ssize_t lsh_write_on(int file, const void *data, size_t size)
-
-    ctypedef struct lsh_piece:
-        void *iov_base
-        size_t iov_len
-
-    Py_ssize_t lsh_write_pieces(int file, const lsh_piece *pieces, int count)
-    uint8_t *lsh_map(int file, int64_t start, size_t length, int flags)
-    void lsh_unmap(uint8_t *mapped, size_t length)
-
-
 cdef extern from "kernels/siphash.h" nogil:
     uint64_t lsh_siphash13(const uint8_t *data, size_t length, const uint64_t *key)
 

@@ -57,8 +57,6 @@ STANDARD_HEADERS = {
     *("arm_neon.h", "cpuid.h", "immintrin.h", "intrin.h"),  # compiler headers, for the levels
     *("stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h"),
 }
-# Of the bindings, not of the kernels
-SYSTEM_HEADERS = {"base/file_io.h": {"io.h", "sys/mman.h", "sys/stat.h", "sys/uio.h", "unistd.h"}}
 ONLY_EXTERN = "_kernels.pxd"
 WHEN_USED = {
     "lsh.index",
@@ -96,7 +94,7 @@ def faults_of_c(name: str, source: str) -> list[str]:
     faults = []
     for target in INCLUDE.findall(source):
         if target.startswith("<"):
-            known = target.strip("<>") in STANDARD_HEADERS | SYSTEM_HEADERS.get(name, set())
+            known = target.strip("<>") in STANDARD_HEADERS
         else:
             known = (PACKAGE / name).parent.joinpath(target.strip('"')).resolve() in sources(".h")
         if not known:

@@ -5,18 +5,11 @@ Windows has no ``pread`` and no ``pwrite``. There a lock is held while the posit
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
-from contextlib import AbstractContextManager
 from typing import Any
 
 _lock = threading.Lock()
-
-
-def exclusive() -> AbstractContextManager[Any]:
-    """Return a context for work that moves the position of a file where the system has no ``pread``."""
-    return contextlib.nullcontext() if hasattr(os, "pread") else _lock
 
 
 def read_at(descriptor: int, size: int, place: int) -> bytes:

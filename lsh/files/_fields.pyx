@@ -6,29 +6,16 @@ reports the line. The formats are implemented in the kernels.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.errno cimport EFAULT, EINTR, errno
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memmove, strerror
 
 from lsh cimport _kernels as c
 from lsh.text.batch cimport Batch
 from lsh.base.memory cimport resize
 
-import mmap as _mmap
-
 import numpy as np
 
 cdef size_t _NOT_PLAIN = <size_t> -1
-cdef long long _MAX_OFFSET = <long long> (<size_t> -1 // 4)
-cdef Py_ssize_t _GAP = 1 << 12  # bytes between two ranges that are read at once
-cdef long long _LEAST_MAPPED = 1 << 16  # bytes of ranges for which a file is mapped
-cdef long long _PAGES = 1 << 16  # bytes, a multiple of the size of a page
-cdef Py_ssize_t _AT_ONCE = 1 << 19  # bytes of a mapped file that are written at once
-cdef int _POPULATE = getattr(_mmap, "MAP_POPULATE", 0)  # of Linux: map all pages at once
-
-cdef enum:
-    _PIECES = 512  # ranges that are written at once; POSIX allows 1024 on all usual systems
 
 
 cdef class _FieldTable:
@@ -102,171 +89,6 @@ def count_lines(bytes block not None):
     with nogil:
         lines = c.lsh_count_lines(at, size)
     return lines
-
-
-def read_ranges(int file, const long long[::1] begins not None, const long long[::1] ends not None,
-                uint8_t[::1] buffer not None):
-    """Return bytes `begins[i]` to `ends[i]` - 1 of a file, range after range; fewer if the file ends before them.
-
-    Parameters
-    ----------
-    file : int
-        The descriptor.
-    begins, ends : numpy.ndarray
-        Int64: where the ranges begin and end; they ascend. Those with a small gap between are read at once.
-    buffer : numpy.ndarray
-        Uint8: memory for ranges that are read at once.
-    """
-    cdef Py_ssize_t size = _size_of_ranges(begins, ends), done
-    cdef bytes out = PyBytes_FromStringAndSize(NULL, size)
-    cdef uint8_t *to = <uint8_t *> PyBytes_AS_STRING(out)
-    if size == 0:
-        return b""
-    with nogil:
-        done = _read_ranges(file, &begins[0], &ends[0], begins.shape[0], to, &buffer[0], buffer.shape[0])
-    if done < 0:
-        raise OSError(errno, strerror(errno).decode())
-    return out if done == size else out[:done]
-
-
-def copy_ranges(int file, int target, const long long[::1] begins not None, const long long[::1] ends not None,
-                uint8_t[::1] buffer not None):
-    """Write ranges of a file, given as for `read_ranges`, to another file; return how many bytes were written.
-
-    Fewer than all are written if the file ends or cannot be read, if a signal arrives, or if the system writes less.
-    Ranges that lie close together are written from the mapped file, so that they are copied once; the system reads
-    the mapped bytes, and so a file that is cut meanwhile is an error of `writev` and no signal. Others, and those of
-    a file that cannot be mapped, are copied through the buffer.
-
-    Raises
-    ------
-    OSError
-        If the other file cannot be written.
-    """
-    cdef Py_ssize_t size = _size_of_ranges(begins, ends), done = 0, count = begins.shape[0]
-    cdef int failed = 0
-    if size and buffer.shape[0]:
-        with nogil:
-            done = -1
-            if size >= _LEAST_MAPPED and ends[count - 1] - begins[0] <= 2 * size:
-                done = _write_mapped(file, target, &begins[0], &ends[0], count, &failed)
-            if done < 0:
-                done = _copy_ranges(file, target, &begins[0], &ends[0], count, &buffer[0], buffer.shape[0], &failed)
-    if failed and failed != EINTR:
-        raise OSError(failed, strerror(failed).decode())
-    return done
-
-
-cdef Py_ssize_t _size_of_ranges(const long long[::1] begins, const long long[::1] ends) except -1:
-    """Return the bytes of ranges, which must ascend."""
-    cdef Py_ssize_t count = begins.shape[0], i, size = 0
-    if ends.shape[0] != count:
-        raise ValueError(f"begins and ends must have the same length, got {count} and {ends.shape[0]}")
-    for i in range(count):
-        if not (ends[i - 1] if i else 0) <= begins[i] <= ends[i] <= _MAX_OFFSET - size:
-            raise ValueError(f"ranges must ascend, got {begins[i]} to {ends[i]} at {i}")
-        size += ends[i] - begins[i]
-    return size
-
-
-cdef Py_ssize_t _read_ranges(int file, const long long *begins, const long long *ends, Py_ssize_t count, uint8_t *out,
-                             uint8_t *buffer, Py_ssize_t capacity) noexcept nogil:
-    """Return how many bytes were read; -1 for an error of the system."""
-    cdef Py_ssize_t i = 0, stop, size, found, done = 0
-    cdef long long begin
-    while i < count:
-        begin, stop = begins[i], i + 1
-        while stop < count and begins[stop] - ends[stop - 1] <= _GAP and ends[stop] - begin <= capacity:
-            stop += 1
-        size = <Py_ssize_t> (ends[stop - 1] - begin)
-        found = _read_at(file, out + done if stop == i + 1 else buffer, size, begin)
-        if found < 0:
-            return -1
-        if stop == i + 1:
-            done += found
-        else:
-            for i in range(i, stop):
-                if ends[i] - begin <= found:
-                    memcpy(out + done, buffer + (begins[i] - begin), ends[i] - begins[i])
-                    done += ends[i] - begins[i]
-        if found < size:
-            return done
-        i = stop
-    return done
-
-
-cdef Py_ssize_t _copy_ranges(int file, int target, const long long *begins, const long long *ends, Py_ssize_t count,
-                             uint8_t *buffer, Py_ssize_t capacity, int *failed) noexcept nogil:
-    """Return how many bytes were written; `failed` is set to the error of a writing."""
-    cdef Py_ssize_t i = 0, stop, size, found, used, some, done = 0
-    cdef long long begin = begins[0], first, end
-    while i < count:
-        stop = i + 1
-        while stop < count and begins[stop] - ends[stop - 1] <= _GAP and ends[stop] - begin <= capacity:
-            stop += 1
-        end = min(ends[stop - 1], begin + capacity)  # a part of a range that is larger
-        size, used = <Py_ssize_t> (end - begin), 0
-        found = _read_at(file, buffer, size, begin)
-        for i in range(i, stop):  # the bytes of the ranges are moved together
-            first = max(begins[i], begin)
-            some = <Py_ssize_t> (min(ends[i], begin + found) - first)
-            if some > 0:
-                memmove(buffer + used, buffer + (first - begin), some)
-                used += some
-        size -= found
-        i, begin = (stop - 1, end) if end < ends[stop - 1] else (stop, begins[stop] if stop < count else 0)
-        found = 0
-        if used:
-            found = c.lsh_write_on(target, buffer, used)
-        if found < 0:
-            failed[0] = errno
-            return done
-        done += found
-        if size or found < used:
-            return done
-    return done
-
-
-cdef Py_ssize_t _write_mapped(int file, int target, const long long *begins, const long long *ends, Py_ssize_t count,
-                              int *failed) noexcept nogil:
-    """Return how many bytes were written, -1 for a file that cannot be mapped or ends before the ranges do."""
-    cdef c.lsh_piece pieces[_PIECES]
-    cdef long long start = begins[0] - begins[0] % _PAGES, begin = begins[0]
-    cdef Py_ssize_t i = 0, some, size, found, done = 0, length = <Py_ssize_t> (ends[count - 1] - start)
-    cdef int n
-    cdef uint8_t *mapped
-    mapped = c.lsh_map(file, start, length, _POPULATE)
-    if mapped == NULL:
-        return -1
-    while i < count:
-        size = n = 0
-        while i < count and n < _PIECES and size < _AT_ONCE:
-            some = min(<Py_ssize_t> (ends[i] - begin), _AT_ONCE - size)
-            pieces[n] = c.lsh_piece(iov_base=mapped + (begin - start), iov_len=some)
-            size, begin, n = size + some, begin + some, n + 1
-            if begin == ends[i]:
-                i += 1
-                begin = begins[i] if i < count else 0
-        found = c.lsh_write_pieces(target, pieces, n)
-        if found < 0 and errno != EFAULT:  # that is the error of a file that was cut
-            failed[0] = errno
-        done += max(found, 0)
-        if found < size:
-            break
-    c.lsh_unmap(mapped, length)
-    return done
-
-
-cdef Py_ssize_t _read_at(int file, uint8_t *out, Py_ssize_t size, long long begin) noexcept nogil:
-    cdef Py_ssize_t done = 0, found
-    while done < size:
-        found = c.lsh_read_at(file, out + done, size - done, begin + done)
-        if found < 0 and errno == EINTR:
-            continue
-        if found <= 0:
-            return found if found < 0 else done
-        done += found
-    return done
 
 
 def json_fields(bytes block not None, tuple texts not None, tuple names not None):

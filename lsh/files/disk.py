@@ -22,8 +22,6 @@ BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and 
 WRITTEN = 1 << 18  # bytes that are written at once: small writes leave small pages in memory, which are slow to read
 FULL = (errno.ENOSPC, errno.EDQUOT)  # errors of a disk, or a share of it, that is full
 STANDARD = "-"  # the name of standard input and output
-FIRST_AHEAD, AHEAD = 1 << 24, 1 << 26  # bytes of a new file after which its blocks are allocated ahead, and how many
-START_WRITING = 2  # SYNC_FILE_RANGE_WRITE of Linux's fs.h
 
 
 def changed(name: str) -> InputError:
@@ -179,13 +177,9 @@ class Direct:
         else:
             self.file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
 
-    def flush(self) -> None:
-        """Write what is buffered."""
-        self.file.flush()
-
     def complete(self) -> None:
         """Write what is buffered."""
-        self.flush()
+        self.file.flush()
 
     def commit(self) -> None:
         """Do nothing: the data are there."""
@@ -208,31 +202,15 @@ class Replacement:
     def __init__(self, path: str) -> None:
         self._place = os.path.realpath(path)
         self._beside: str | None = None
-        self._started, self._ahead = 0, FIRST_AHEAD  # the bytes that are being written, and the end of what is prepared
 
     def open(self) -> None:
         """Create the file."""
         self._beside = beside(self._place)
         self.file = open(self._beside, "xb", WRITTEN, opener=_private)  # noqa: SIM115 - open until it is complete
 
-    def flush(self) -> None:
-        """Write what is buffered; allocate blocks for what follows, and begin to write the file to the disk.
-
-        The last two happen from time to time, in large steps: both save work and waiting, and change nothing else.
-        """
-        self.file.flush()
-        end = self.file.tell()
-        if end > self._ahead:
-            number = self.file.fileno()
-            _call("sync_file_range", number, self._started, end - self._started, START_WRITING)
-            _call("fallocate", number, 0, end, AHEAD)
-            self._started, self._ahead = end, end + AHEAD
-
     def complete(self) -> None:
         """Write all data to the disk."""
         self.file.flush()
-        if self._started:
-            os.ftruncate(self.file.fileno(), self.file.tell())  # blocks that were allocated and are not needed
         if hasattr(os, "fchmod"):  # not on Windows before Python 3.13
             os.fchmod(self.file.fileno(), mode(self._place, 0o666))
         os.fsync(self.file.fileno())
@@ -250,14 +228,6 @@ class Replacement:
         if self._beside is not None:
             with suppress(FileNotFoundError):  # an interrupt may come right after the renaming
                 os.unlink(self._beside)
-
-
-def _call(name: str, *arguments: int) -> None:
-    """Call a function of the C library of Linux, if it is there; an error that it returns has no effect."""
-    import ctypes  # slow to import
-
-    with suppress(AttributeError, OSError, TypeError):
-        getattr(ctypes.CDLL(None), name)(*map(ctypes.c_long, arguments))
 
 
 def _close(file: IO[bytes] | None) -> None:

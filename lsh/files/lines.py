@@ -314,11 +314,10 @@ class _Pass:
                 yield self._parsed(file, records, data)
 
     def _read(self, number: int, file: Input, positions: Array) -> Iterator[tuple[Located, bytes]]:
-        """Yield the records of a file at some positions, which ascend, in blocks with their bytes."""
-        with file.ranges() as ranges:
-            found = chain.from_iterable(each.blocks(READ_SIZE) for each in self._known_places.find(number, positions))
-            blocks, others = tee(found)
-            yield from zip(blocks, ranges.each(other.runs() for other in others))
+        """Return the records of a file at some positions, which ascend, in blocks with their bytes."""
+        found = chain.from_iterable(each.blocks(READ_SIZE) for each in self._known_places.find(number, positions))
+        blocks, others = tee(found)
+        return zip(blocks, file.parts(other.runs() for other in others))
 
     @property
     def count(self) -> int:
@@ -383,8 +382,7 @@ class _Pass:
 
     def _copy(self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object]) -> None:
         """Write the kept records of a file."""
-        with file.ranges() as ranges:
-            ranges.copy(self._kept_parts(number, keep, ranges.part_size), part, report)
+        file.copy(self._kept_parts(number, keep), part, report)
 
     def _add(
         self,
@@ -419,12 +417,12 @@ class _Pass:
                 raise ValueError(f"the id of the kept document cannot be written in {self._encoding}") from None
         return raw[: len(raw) - len(end)] + more + end
 
-    def _kept_parts(self, number: int, keep: Flags, size: int) -> Iterator[tuple[Array, Array]]:
-        """Yield where the bytes of kept records of a file begin and end, in parts of about `size` bytes."""
+    def _kept_parts(self, number: int, keep: Flags) -> Iterator[tuple[Array, Array]]:
+        """Yield where the bytes of kept records of a file begin and end, in parts of about `READ_SIZE` bytes."""
         for first, records in self._known_places.located(number):
             kept = records.chosen(keep[first : first + len(records.begins)])
             if len(kept.begins):
-                yield from (part.runs() for part in kept.blocks(size))
+                yield from (part.runs() for part in kept.blocks(READ_SIZE))
 
     # ---- records by reading ----
 

@@ -4,9 +4,8 @@
 for, how it compares with others of its kind, and how it is read and written.
 
 A `Source` is read: its methods are `opened`, `check_unchanged` and `close`, and it has a `size`. A `Sink` is written:
-`open`, writing to its `file`, `flush` before its descriptor is written to, `complete`, which does all that can be done
-before the file appears, `commit`, which lets it appear, and in any case `discard`. Its `has_folder` tells whether a
-full disk is that of the folder of the file.
+`open`, writing to its `file`, `complete`, which does all that can be done before the file appears, `commit`, which lets
+it appear, and in any case `discard`. Its `has_folder` tells whether a full disk is that of the folder of the file.
 """
 
 from __future__ import annotations

@@ -1,25 +1,25 @@
 """Files that are read more than once, and files that appear only when they are complete.
 
-An `Input` that changed since it was opened first is an error. `Ranges` reads and copies parts of an input; a compressed
-input is unpacked again. A `Target` is packed and written. Where files are, and how they are read and written there, is
+An `Input` that changed since it was opened first is an error. Parts of it are read by their places; a compressed input
+is unpacked again. A `Target` is packed and written. Where files are, and how they are read and written there, is
 the matter of `locations`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from functools import partial
+from itertools import pairwise
 from typing import IO, Any
 
 import numpy as np
 
-from lsh.base import file_io, signals
+from lsh.base import signals
 from lsh.base.arrays import Array
 from lsh.base.errors import Parameter, message
 from lsh.files import compression, disk, records, remote, urls
-from lsh.files._fields import copy_ranges, read_ranges
-from lsh.files.blocks import READ_SIZE, descriptor, read_at
+from lsh.files.blocks import descriptor, read_at
 from lsh.files.disk import BUFFER, STANDARD
 from lsh.files.locations import location
 from lsh.files.prefetch import prefetched
@@ -27,8 +27,7 @@ from lsh.files.records import InputError
 from lsh.files.remote import Part
 
 COMPRESSED_START = 16  # bytes: enough to recognise each compression
-RANGES_SIZE = 1 << 18  # bytes of ranges that are read at once: they stay in the cache of a core
-COPY_SIZE = 1 << 22  # bytes of ranges that are copied at once
+MAX_GAP = 1 << 12  # bytes between two ranges that are read together
 
 
 class Input:
@@ -76,22 +75,29 @@ class Input:
             finally:
                 self._file = self.place = None
 
-    @contextmanager
-    def ranges(self) -> Iterator[Ranges]:
-        """Open the file to read ranges of its bytes, unpacked."""
+    def parts(self, parts: Iterable[Part]) -> Iterator[bytes]:
+        """Yield the bytes of each part, unpacked; all ranges ascend. Neighbours are read together."""
         with self.opened() as file:
             try:
-                yield self._ranges(file)
+                if isinstance(self._source, remote.File) and not self.packed:
+                    for end, data in self._source.parts(parts):
+                        file.seek(end)  # the position is shown as progress
+                        yield data
+                    return
+                read = partial(read_at, number) if (number := descriptor(file)) is not None else _skipping(file)
+                for begins, ends in parts:
+                    yield joined(read, begins, ends)
+            except EOFError:
+                raise self.changed() from None
             except compression.DamagedError as error:
                 raise self.damaged(error) from error
 
-    def _ranges(self, file: IO[bytes]) -> Ranges:
-        number = descriptor(file)
-        if number is not None:
-            return _LocalRanges(self, file, number)
-        if isinstance(self._source, remote.File) and not self.packed:
-            return _RemoteRanges(self, file, self._source)
-        return Ranges(self, file)
+    def copy(self, parts: Iterable[Part], target: Target, report: Callable[[], object]) -> None:
+        """Write the bytes of each part to a target; call `report` after each part."""
+        read = ((self.bytes_read, data) for data in self.parts(parts))
+        for self.place, data in prefetched(read):  # a part is read while the one before is written
+            target.write(data)
+            report()
 
     @property
     def size(self) -> int:
@@ -143,96 +149,42 @@ class Input:
         return InputError(self.name, f"{compression.corrupt(self.packed, error)}{after}; create it anew")
 
 
-class Ranges:
-    """Reads ranges of the bytes of an open file, each of them behind the one before.
+def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array) -> bytes:
+    """Return the bytes of ranges, one after the other; `read` returns bytes by their place and number.
 
-    This class reads a compressed file again, and skips what lies between the ranges.
-
-    Attributes
-    ----------
-    part_size : int
-        About how many bytes a part of `copy` should have.
+    Raises
+    ------
+    EOFError
+        If the file ends before the ranges do.
     """
+    pieces: list[bytes] = []
+    apart = np.flatnonzero(begins[1:] - ends[:-1] > MAX_GAP) + 1
+    for first, stop in pairwise([0, *apart.tolist(), len(begins)]):
+        begin = int(begins[first])
+        data = read(begin, int(ends[stop - 1]) - begin)
+        if len(data) < ends[stop - 1] - begin:
+            raise EOFError
+        if stop - first == 1:
+            pieces.append(data)
+        else:
+            bounds = map(slice, (begins[first:stop] - begin).tolist(), (ends[first:stop] - begin).tolist())
+            pieces += map(data.__getitem__, bounds)
+    return b"".join(pieces)
 
-    part_size = READ_SIZE
 
-    def __init__(self, file: Input, opened: IO[bytes]) -> None:
-        self._input, self._opened = file, opened
-        self._at = 0  # the bytes that were read
+def _skipping(file: IO[bytes]) -> Callable[[int, int], bytes]:
+    """Return a function that reads bytes of an unpacked file by their place and number; the places ascend."""
+    at = 0
 
-    def read(self, begin: int, end: int) -> bytes:
-        """Return bytes `begin` to `end` - 1."""
-        while self._at < begin and (data := self._opened.read(min(begin - self._at, BUFFER))):
-            self._at += len(data)
-        data = self._opened.read(end - begin)
-        self._at = begin + len(data)
-        return self._checked(data, end - begin)
-
-    def _checked(self, data: bytes, size: int) -> bytes:
-        """Refuse a file that has become shorter."""
-        if len(data) < size:
-            raise self._input.changed()
+    def read(begin: int, size: int) -> bytes:
+        nonlocal at
+        while at < begin and (skipped := file.read(min(begin - at, BUFFER))):
+            at += len(skipped)
+        data = file.read(size)
+        at += len(data)
         return data
 
-    def joined(self, begins: Array, ends: Array) -> bytes:
-        """Return the bytes of ranges, one after the other."""
-        return b"".join(map(self.read, begins.tolist(), ends.tolist()))
-
-    def each(self, parts: Iterable[Part]) -> Iterator[bytes]:
-        """Yield the bytes of each part; the parts ascend."""
-        return (self.joined(*part) for part in parts)
-
-    def copy(self, parts: Iterable[Part], target: Target, report: Callable[[], object]) -> None:
-        """Write the bytes of each part to a target; call `report` after each part."""
-        read = ((self._input.bytes_read, data) for data in self.each(parts))
-        for self._input.place, data in prefetched(read):  # a part is unpacked or fetched while the one before is packed
-            target.write(data)
-            report()
-
-
-class _RemoteRanges(Ranges):
-    """Ranges of a file at a URL: neighbours are fetched together, and the next ones meanwhile."""
-
-    def __init__(self, file: Input, opened: IO[bytes], source: remote.File) -> None:
-        super().__init__(file, opened)
-        self._source = source
-
-    def each(self, parts: Iterable[Part]) -> Iterator[bytes]:
-        """Yield the bytes of each part; the parts ascend."""
-        for end, data in self._source.parts(parts):
-            self._opened.seek(end)  # the position is shown as progress
-            yield data
-
-
-class _LocalRanges(Ranges):
-    """Ranges of a file that has a descriptor."""
-
-    part_size = COPY_SIZE
-
-    def __init__(self, file: Input, opened: IO[bytes], number: int) -> None:
-        super().__init__(file, opened)
-        self._descriptor, self._buffer = number, np.empty(RANGES_SIZE, np.uint8)
-
-    def read(self, begin: int, end: int) -> bytes:
-        """Return bytes `begin` to `end` - 1."""
-        return self._checked(read_at(self._descriptor, begin, end - begin), end - begin)
-
-    def joined(self, begins: Array, ends: Array) -> bytes:
-        """Return the bytes of ranges, one after the other."""
-        with file_io.exclusive():
-            data = read_ranges(self._descriptor, begins, ends, self._buffer)
-        os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
-        return self._checked(data, int((ends - begins).sum()))
-
-    def copy(self, parts: Iterable[Part], target: Target, report: Callable[[], object]) -> None:
-        """Write the bytes of each part to a target; call `report` after each part."""
-        for begins, ends in parts:
-            size = int((ends - begins).sum())
-            done = target.copy_ranges(self._descriptor, begins, ends, self._buffer)
-            if done < size:
-                target.write(self.joined(begins, ends)[done:])
-            os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
-            report()
+    return read
 
 
 def content(path: str) -> bytes:
@@ -312,16 +264,6 @@ class Target:
         """Write bytes."""
         with self._errors():
             self._writer.write(data)
-
-    def copy_ranges(self, source: int, begins: Array, ends: Array, buffer: Array) -> int:
-        """Write ranges of an open file, by its descriptor; return how many bytes are written, maybe none or not all."""
-        with self._errors():
-            file = None if self._packed else descriptor(self._sink.file)
-            if file is None:
-                return 0
-            self._sink.flush()
-            with file_io.exclusive():
-                return copy_ranges(source, file, begins, ends, buffer)
 
     def complete(self) -> None:
         """Write all that is buffered, so that `commit` has only to let the file appear."""

@@ -6,7 +6,6 @@ temporary file, which is sent at the end.
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 from collections import deque
@@ -90,13 +89,6 @@ class Upload:
         if self._num_held >= self._part:
             self._send()
         return len(data)
-
-    def flush(self) -> None:
-        """Do nothing: parts have a minimum size."""
-
-    def fileno(self) -> int:
-        """Raise OSError: there is no descriptor."""
-        raise io.UnsupportedOperation("fileno")
 
     def _send(self) -> None:
         self._wait()
@@ -187,18 +179,10 @@ class Spooled:
         with self._errors():
             return int(self._data.write(data))
 
-    def flush(self) -> None:
+    def complete(self) -> None:
         """Write what is buffered."""
         with self._errors():
             self._data.flush()
-
-    def fileno(self) -> int:
-        """Return the descriptor of the temporary file."""
-        return int(self._data.fileno())
-
-    def complete(self) -> None:
-        """Write what is buffered."""
-        self.flush()
 
     def commit(self) -> None:
         """Let the file appear."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import os
-import signal
-import tempfile
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ from lsh import files
 from lsh.base import budget
 from lsh.base.budget import Spill
 from lsh.files import blocks, disk, lines, places, storage
-from lsh.files._fields import copy_ranges, read_ranges
 from lsh.files.places import Places
 
 STEPS = st.tuples(st.sampled_from(["record", "skipped"]), st.integers(0, 40), st.integers(1, 40))
@@ -68,92 +65,25 @@ def row_of(part: places.Located) -> tuple[int, int, int]:
     return int(part.begins[0]), int(part.ends[0]), int(part.numbers[0])
 
 
-def memory(size: int) -> Any:
-    return np.empty(size, np.uint8)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 9000), st.integers(0, 9000)), max_size=30),
-    st.integers(0, 40_000),
-    st.sampled_from([0, 1000, 1 << 18]),
-)
-def test_ranges_of_a_file(made, size, at_once):
-    """Neighbours are read at once, or each by itself, or in parts; the file may end before them."""
+@given(st.lists(st.tuples(st.integers(0, 9000), st.integers(1, 9000)), min_size=1, max_size=30), st.integers(0, 40_000))
+def test_ranges_of_a_file(made, size):
+    """Neighbours are read together; the file may end before them."""
     data = np.random.RandomState(0).bytes(size)
     steps = np.cumsum(np.array(made, np.int64).ravel())
     begins, ends = steps[::2].copy(), steps[1::2].copy()
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        file.flush()
-        found = read_ranges(file.fileno(), begins, ends, memory(at_once))
-        with tempfile.TemporaryFile() as target:
-            count = copy_ranges(file.fileno(), target.fileno(), begins, ends, memory(at_once))
-            written = target.read() if not target.seek(0) else b""
+    reads = []
+
+    def read(begin: int, count: int) -> bytes:
+        reads.append((begin, begin + count))
+        return data[begin : begin + count]
+
+    if ends[-1] > size:
+        with pytest.raises(EOFError):
+            storage.joined(read, begins, ends)
+        return
     whole = b"".join(data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist()))
-    assert count == len(written)
-    assert found == whole if not len(ends) or ends[-1] <= size else whole.startswith(found)
-    if at_once:
-        assert written == whole if not len(ends) or ends[-1] <= size else whole.startswith(written)
-    else:
-        assert not written
-
-
-@pytest.mark.parametrize("size", [10, 600, 3000])
-def test_ranges_of_a_mapped_file(tmp_path, size):
-    """Many or long ranges that lie close together, at any place in a page, also of a file that ends before them."""
-    data = np.random.RandomState(1).bytes(2_000_000)
-    begins = np.arange(70_003, 1_900_000, size + 7)
-    ends = begins + size
-    ends[-1] = len(data)
-    path = file_of(tmp_path, "in.txt", data)
-    with open(path, "r+b") as file, tempfile.TemporaryFile() as target:
-        target.write(b"words")
-        target.flush()
-        whole = b"words" + b"".join(data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist()))
-        assert copy_ranges(file.fileno(), target.fileno(), begins, ends, memory(1 << 18)) == len(whole) - 5
-        assert target.tell() == len(whole)
-        target.seek(0)
-        assert target.read() == whole
-        file.truncate(len(data) - 1)
-        assert 0 < copy_ranges(file.fileno(), target.fileno(), begins, ends, memory(1 << 18)) < len(whole) - 5
-        with pytest.raises(OSError, match="Bad file descriptor"):
-            copy_ranges(file.fileno(), -1, begins[:-1], ends[:-1], memory(1 << 18))
-
-
-def test_ranges_that_cannot_be_read(tmp_path):
-    path = file_of(tmp_path, "in.txt", b"words")
-    one, two = np.array([1]), np.array([2])
-    with open(path, "rb") as file:
-        for begins, ends in [(two, one), (one, np.array([2, 3])), (-one, one), (np.array([0, 1]), np.array([2, 3]))]:
-            with pytest.raises(ValueError, match=r"ascend|same length"):
-                read_ranges(file.fileno(), begins, ends, memory(9))
-            with pytest.raises(ValueError, match=r"ascend|same length"):
-                copy_ranges(file.fileno(), -1, begins, ends, memory(9))
-        with pytest.raises(OSError, match="Bad file descriptor"):
-            copy_ranges(file.fileno(), -1, one, two, memory(9))
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        read_ranges(-1, one, two, memory(9))
-    assert copy_ranges(-1, -1, one, two, memory(9)) == 0
-
-
-def test_a_signal_ends_a_copy(tmp_path):
-    """A pipe that is not read may block for long; Python has to handle the signal."""
-    path = file_of(tmp_path, "in.txt", bytes(1 << 20))
-    read, write = os.pipe()
-    caught = []
-    before = signal.signal(signal.SIGALRM, lambda *_: caught.append(True))
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
-        with open(path, "rb") as file:
-            count = copy_ranges(file.fileno(), write, np.array([0]), np.array([1 << 20]), memory(1 << 18))
-            assert 0 < count < 1 << 20
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
-            assert copy_ranges(file.fileno(), write, np.array([0]), np.array([9]), memory(9)) == 0
-    finally:
-        signal.signal(signal.SIGALRM, before)
-        os.close(read)
-        os.close(write)
-    assert len(caught) == 2
+    assert storage.joined(read, begins, ends) == whole
+    assert all(after - before > storage.MAX_GAP for (_, before), (after, _) in pairwise(reads))
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=30), st.integers(1, 60))
@@ -182,9 +112,6 @@ def sizes(request, monkeypatch):
             (blocks, "PROBE_SIZE", 8),
             (lines, "READ_SIZE", 30),
             (storage, "BUFFER", 16),
-            (storage._LocalRanges, "part_size", 30),
-            (disk, "FIRST_AHEAD", 50),
-            (disk, "AHEAD", 70),
         ]:
             monkeypatch.setattr(module, name, size)
 
@@ -284,76 +211,8 @@ def test_other_content_of_the_same_size_and_time(tmp_path, monkeypatch, new):
 
 def test_a_file_that_is_cut_while_it_is_copied(tmp_path):
     path = file_of(tmp_path, "in.txt", b"a line\n" * 1000)
-    opened = storage.Input(path, "").ranges()
-    ranges = opened.__enter__()
+    parts = storage.Input(path, "").parts((np.array([at]), np.array([at + 7])) for at in (0, 98))
+    assert next(parts) == b"a line\n"
     os.truncate(path, 100)
-    assert ranges.read(0, 7) == b"a line\n"
     with pytest.raises(files.InputError, match="changed"):
-        ranges.read(98, 200)
-    with pytest.raises(files.InputError, match="changed"):
-        opened.__exit__(None, None, None)
-
-
-# ---- copies without Python ----
-
-BYTES = b"".join(b"%d\n" % number for number in range(300_000))
-
-
-@pytest.mark.parametrize("left", [[], [0], [1000, 0, 70_000, 3, 0]])
-def test_partial_copies(tmp_path, monkeypatch, left):
-    """The system may write less than it is asked for, and then nothing more; the rest is written by Python."""
-
-    def some(source: int, target: int, begins: Any, ends: Any, room: Any) -> int:
-        try:
-            size = left.pop(0)
-        except IndexError:
-            return copy_ranges(source, target, begins, ends, room)
-        end = min(int(begins[0]) + size, int(ends[0]))
-        return copy_ranges(source, target, begins[:1], np.array([end]), room)
-
-    monkeypatch.setattr(storage, "copy_ranges", some)
-    monkeypatch.setattr(storage._LocalRanges, "part_size", 100_000)
-    path = file_of(tmp_path, "in.txt", BYTES)
-    keep = [number % 1000 != 7 for number in range(300_000)]
-    expected = b"".join(b"%d\n" % number for number, stays in enumerate(keep) if stays)
-    assert kept(path, keep, tmp_path / "out.txt") == expected
-    assert not left
-
-
-@pytest.mark.parametrize("available", [True, False])
-def test_blocks_that_are_allocated_ahead(tmp_path, monkeypatch, available):
-    """A large file has its own size and content at the end, also where the system has no such functions."""
-    monkeypatch.setattr(storage._LocalRanges, "part_size", 100_000)
-    monkeypatch.setattr(disk, "FIRST_AHEAD", 200_000)
-    monkeypatch.setattr(disk, "AHEAD", 1 << 20)
-    calls = []
-    call = disk._call
-
-    def noted(name: str, *arguments: int) -> None:
-        calls.append((name, *arguments[1:]))
-        call(name if available else f"no_{name}", *arguments)
-
-    monkeypatch.setattr(disk, "_call", noted)
-    path = file_of(tmp_path, "in.txt", BYTES)
-    keep = [number % 1000 != 7 for number in range(300_000)]
-    expected = b"".join(b"%d\n" % number for number, stays in enumerate(keep) if stays)
-    assert kept(path, keep, tmp_path / "out.txt") == expected
-    first, second = calls[0][2], calls[2][1]
-    assert 200_000 < first == second < 400_000
-    assert calls[:2] == [("sync_file_range", 0, first, disk.START_WRITING), ("fallocate", 0, first, 1 << 20)]
-    assert calls[2][0] == "sync_file_range"
-    assert len(calls) == 4
-    if available:
-        assert os.stat(tmp_path / "out.txt").st_blocks * 512 < len(expected) + (1 << 18)
-
-
-def test_a_full_disk_while_ranges_are_copied(tmp_path, monkeypatch):
-    def full(*arguments: Any) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(storage, "copy_ranges", full)
-    path = file_of(tmp_path, "in.txt", BYTES)
-    with pytest.raises(OSError, match="No space left on device in the folder") as caught:
-        kept(path, [True] * 300_000, tmp_path / "out.txt")
-    assert caught.value.filename == str(tmp_path / "out.txt")
-    assert not (tmp_path / "out.txt").exists()
+        next(parts)

@@ -69,19 +69,23 @@ class Stream:
         """Read the next block of lines; it is empty at the end."""
         block = b"".join(reversed(self._waiting)) or self._next_block()
         self._waiting = []
-        self.number += count_lines(block)
+        self.number += self.count(block)
         self.offset += len(block)
         return block
 
     def give_back(self, block: bytes) -> None:
         """Put back the lines that were read last: they are read again."""
         self._back = block + self._back
-        self.number -= count_lines(block)
+        self.number -= self.count(block)
         self.offset -= len(block)
+
+    def count(self, block: bytes) -> int:
+        """Return the number of lines of a block; the last one may have no end."""
+        return count_lines(block) if self._newline == b"\n" else len(self.split(block))
 
     def again(self, block: bytes) -> Stream:
         """Return the lines of the block that was read last as a stream with the same line numbers and offsets."""
-        return Stream(iter([block]), self._newline, self.number - count_lines(block), self.offset - len(block))
+        return Stream(iter([block]), self._newline, self.number - self.count(block), self.offset - len(block))
 
     def split(self, block: bytes) -> list[bytes]:
         """Return the lines of a block, with their ends."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lsh.base.errors import Parameter, Words, message, saying
 from lsh.files._fields import json_fields
-from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
+from lsh.files.lines import FieldColumns, Fields, RawRecord, Reader, joined
 from lsh.files.records import (
     FIELD,
     ID_COLUMN,
@@ -120,13 +120,13 @@ class JsonLines(Reader):
         if self._id_name is not None:
             identity = _name(record, found, self._id_name, None if options.id_field is None else ID_FIELD)
             self._has_ids |= identity is not None
-            identity = "" if identity is None and not options.null_ids else identity
+            identity = b"" if identity is None and not options.null_ids else identity
         source = rank = None
         if options.source_field is not None:
-            source = _name(record, found, options.source_field, SOURCE_FIELD) or ""
+            source = _name(record, found, options.source_field, SOURCE_FIELD) or b""
         if options.keep_field is not None:
             rank = self.rank(record, _name(record, found, options.keep_field, KEEP_FIELD, ", or use " + SKIP))
-        return Fields(identity, text, source, rank)
+        return Fields(identity, None if text is None else utf8(text), source, rank)
 
     def _text(self, record: RawRecord, found: JsonObject, fields: Sequence[str]) -> str | None:
         texts = []
@@ -211,7 +211,7 @@ def _object(record: RawRecord) -> JsonObject:
     """Return the object of a line."""
     (line,) = record.cells
     try:
-        text = line.decode("utf-8") if isinstance(line, bytes) else line
+        text = line.decode("utf-8")
         if _is_too_deep(text):
             raise record.bad(f"objects and lists are nested more than {MAX_DEPTH} deep")
         found = _DECODER.decode(text)
@@ -248,14 +248,14 @@ def _value(found: JsonObject, field: str) -> tuple[bool, object]:
     return True, value
 
 
-def _name(record: RawRecord, found: JsonObject, field: str, option: Parameter | None, more: Words = "") -> Line | None:
+def _name(record: RawRecord, found: JsonObject, field: str, option: Parameter | None, more: Words = "") -> bytes | None:
     """Return an id, a source or a rank, a number as it is written; a field that no option names may be missing."""
     exists, value = _value(found, field)
     if not exists and option is not None:
         raise _absent(record, field, found, "name the right one with " + option + more, option)
     if isinstance(value, (dict, list, bool)):
         raise record.bad(f"field {field!r} must be a string or a number, got {_type_name(value)}")
-    return value if isinstance(value, str) else None
+    return utf8(value) if isinstance(value, str) else None
 
 
 def _absent(record: RawRecord, field: str, found: JsonObject, remedy: Words, option: Parameter = FIELD) -> InputError:

@@ -2,7 +2,7 @@
 
 A file is cut into records: lines or, in CSV, one line or more. The first reading notes where each record is, so that it
 can be parsed again without the others, and is written byte for byte. Lines end at a newline only. UTF-8 is checked only
-if a format requires it; other encodings are decoded.
+if a format requires it; lines in other encodings become UTF-8 before a reader sees them.
 
 The `Reader` of each format, in `jsonl` and `separated`, parses the records in two ways: `many` parses a block of whole
 lines in C, `one` a single record in Python. `many` returns ``None`` for a block that is not plain; `one` then reads its
@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import chain, islice, tee
+from itertools import accumulate, chain, islice, tee
 from typing import IO, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -26,7 +26,6 @@ from lsh.base.arrays import Array
 from lsh.base.budget import Spill
 from lsh.base.errors import Words, message, words_of
 from lsh.files import compression
-from lsh.files._fields import count_lines
 from lsh.files.blocks import READ_SIZE, Stream, blocks, chunks, descriptor, file_blocks, read_at
 from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
 from lsh.files.output_folder import ShardTarget
@@ -50,17 +49,16 @@ from lsh.text.batch import Batch
 
 MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than the block
 MAX_START = 1 << 16  # bytes of a file of which the first line is checked
-BLANK = " \t\r"  # characters of a blank line
+BLANK = b" \t\r"  # characters of a blank line
 
 Spans = np.ndarray[Any, np.dtype[np.int64]]
-Line = bytes | str  # bytes of UTF-8, or text that was decoded from another encoding
 
 
 class RawRecord(NamedTuple):
     """A line, or a record of CSV, as it is in its file."""
 
-    raw: bytes  # with its line end
-    cells: Sequence[Line]  # without the line end; a line is one cell
+    raw: bytes  # in the encoding of its file, with its line end
+    cells: Sequence[bytes]  # in UTF-8, without the line end; a line is one cell
     file: str
     number: int  # the number of its first line
     problem: str = ""  # why it has no cells
@@ -77,9 +75,9 @@ class RawRecord(NamedTuple):
 class Fields(NamedTuple):
     """The fields of a record; ``None`` for one that it does not have."""
 
-    identity: Line | None
-    text: Line | None
-    source: Line | None = None
+    identity: bytes | None
+    text: bytes | None
+    source: bytes | None = None
     rank: Rank | None = None
 
 
@@ -172,7 +170,7 @@ class Reader(ABC):
         """
         raise NotImplementedError
 
-    def rank(self, record: RawRecord, value: Line | None) -> Rank | None:
+    def rank(self, record: RawRecord, value: bytes | None) -> Rank | None:
         """Read the value by which a record is ranked, ``None`` if no column is named for it."""
         try:
             return None if self._ranking is None else self._ranking.one(value)
@@ -336,7 +334,7 @@ class _Pass:
 
     def _parsed(self, file: Input, records: Located, data: bytes) -> Block:
         """Parse the bytes of some records again, together or else one by one."""
-        columns = self._reader.many(data) if self._encoding == "utf-8" else None
+        columns = self._many(data, Stream(iter(()), self.newline))
         if columns is not None and np.array_equal(columns.spans[:, 1], records.ends - records.begins):
             return self._block(columns, records.numbers.tolist(), os.fsencode(file.name))
         raws = zip(_raws(records, data), records.numbers.tolist())
@@ -473,8 +471,7 @@ class _Pass:
         start = Stream(iter([block[:MAX_START]]), self.newline)
         for record in line_records(start, file.name, self._encoding):
             if record.cells and not is_blank(record.cells[0]):
-                line = record.cells[0]
-                problem = self._reader.start_problem(line if isinstance(line, str) else line.decode("utf-8", "replace"))
+                problem = self._reader.start_problem(record.cells[0].decode("utf-8", "replace"))
                 if problem:
                     raise record.error(problem)
                 break
@@ -482,17 +479,15 @@ class _Pass:
 
     def _blocks_of(self, file: Input, lines: Stream) -> Iterator[Block]:
         """Yield the documents of a file."""
-        if self._encoding != "utf-8":
-            yield from self._one_by_one(file, lines)
-            return
+        notes_bytes = self._encoding == "utf-8" and not self._reader.checks_utf8
         while True:
             if not self._reader.is_ready:
                 yield from self._one_by_one(file, lines, 1)
             block = lines.block()
             if not block:
                 return
-            if not self._reader.checks_utf8 and not block.isascii():
-                note_bytes(self._counts, block, file.name, lines.number - count_lines(block) + 1)
+            if notes_bytes and not block.isascii():
+                note_bytes(self._counts, block, file.name, lines.number - lines.count(block) + 1)
             block, columns = self._grown(block, lines)
             if columns is not None:
                 offset = lines.offset - len(block)
@@ -506,15 +501,34 @@ class _Pass:
 
     def _grown(self, block: bytes, lines: Stream) -> tuple[bytes, FieldColumns | None]:
         """Read a block; add the next lines to it as long as its first record is not whole."""
-        columns = self._reader.many(block)
+        columns = self._many(block, lines)
         while columns is not None and not columns.size:
             parts, size = [block], 0
             while size < len(block) <= MAX_GROWN_BLOCK and (more := lines.block()):  # until it is twice as long
                 parts.append(more)
                 size += len(more)
             block = b"".join(parts)
-            columns = self._reader.many(block) if size else None
+            columns = self._many(block, lines) if size else None
         return block, columns
+
+    def _many(self, block: bytes, lines: Stream) -> FieldColumns | None:
+        """Read the records of a block in the encoding of the file; ``None`` if any of them is not plain."""
+        if self._encoding == "utf-8":
+            return self._reader.many(block)
+        raws = lines.split(block)
+        try:
+            recoded = [_recoded(raw, self._encoding) for raw in raws]
+        except UnicodeError:
+            return None
+        columns = self._reader.many(b"".join(recoded))
+        if columns is None:
+            return None
+        places = np.array([[0, *accumulate(map(len, one))] for one in (recoded, raws)])  # records are whole lines
+        ends = columns.spans[:, 0] + columns.spans[:, 1]
+        at, stop, size = (
+            places[1][np.searchsorted(places[0], one)] for one in (columns.spans[:, 0], ends, columns.size)
+        )
+        return columns._replace(size=int(size), spans=np.stack([at, stop - at], axis=1))
 
     def _numbered(self, columns: FieldColumns, file: Input, block: bytes, offset: int) -> Block:
         """Return the documents of a block that begins at some offset of its file."""
@@ -587,28 +601,38 @@ def _raws(records: Located, data: bytes) -> Iterator[bytes]:
 
 def _document(fields: Fields, number: int, file: bytes) -> Record:
     """Return the document of a record; without an id its number is the id, without a source the file is the source."""
-    identity = b"%d" % number if fields.identity is None else utf8(fields.identity)
-    text = None if fields.text is None else utf8(fields.text)
-    return Record(identity, text, file if fields.source is None else utf8(fields.source), fields.rank)
+    identity = b"%d" % number if fields.identity is None else fields.identity
+    return Record(identity, fields.text, file if fields.source is None else fields.source, fields.rank)
+
+
+def _recoded(raw: bytes, encoding: str) -> bytes:
+    """Return a line in UTF-8.
+
+    Raises
+    ------
+    UnicodeError
+        If it cannot be decoded, or has a line feed within it.
+    """
+    line = utf8(raw.decode(encoding))
+    if b"\n" in line[:-1]:
+        raise UnicodeError("a line feed within a line")
+    return line
 
 
 def line_records(lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
     """Return the lines of a file as records of one cell."""
     for raw in lines:
-        if encoding == "utf-8":
-            yield RawRecord(raw, (raw.removesuffix(b"\n").removesuffix(b"\r"),), name, lines.number)
-            continue
         try:
-            line = raw.decode(encoding).removesuffix("\n").removesuffix("\r")
+            line = raw if encoding == "utf-8" else _recoded(raw, encoding)
         except UnicodeError as error:
             yield RawRecord(raw, (), name, lines.number, undecodable(encoding, error))
         else:
-            yield RawRecord(raw, (line,), name, lines.number)
+            yield RawRecord(raw, (line.removesuffix(b"\n").removesuffix(b"\r"),), name, lines.number)
 
 
-def is_blank(line: Line) -> bool:
+def is_blank(line: bytes) -> bool:
     """Tell whether a line, without its end, has nothing but spaces."""
-    return not (line.strip(BLANK) if isinstance(line, str) else line.strip(BLANK.encode()))
+    return not line.strip(BLANK)
 
 
 def joined(texts: Sequence[Batch]) -> Batch:

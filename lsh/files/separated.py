@@ -20,7 +20,7 @@ from lsh.base.errors import Parameter, Words, saying
 from lsh.base.wording import counted
 from lsh.files._fields import csv_cells, line_cells
 from lsh.files.blocks import Stream
-from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, Spans, joined
+from lsh.files.lines import FieldColumns, Fields, RawRecord, Reader, Spans, joined
 from lsh.files.records import (
     FIELD,
     ID_COLUMN,
@@ -39,7 +39,6 @@ from lsh.files.records import (
     no_column,
     place_of,
     undecodable,
-    utf8,
     without_surrogates,
 )
 from lsh.text.batch import Batch
@@ -103,7 +102,7 @@ class _Layout(NamedTuple):
     min_cells: int
     max_cells: int
     line: int  # the line of the header, or of the first record
-    header: Sequence[Line] = ()
+    header: Sequence[bytes] = ()
 
     def places(self) -> tuple[int, ...]:
         """Return the places of the cells to read: the text's, then those of the other fields, if there are any."""
@@ -193,7 +192,7 @@ class _Separated(Reader):
     def _other_delimiter(self, line: str) -> str | None: ...
 
     @abstractmethod
-    def _cells(self, record: RawRecord) -> Sequence[Line]: ...
+    def _cells(self, record: RawRecord) -> Sequence[bytes]: ...
 
     def take_header(self, header: RawRecord) -> None:
         """Find the columns by their names."""
@@ -217,7 +216,7 @@ class _Separated(Reader):
         identity = None if layout.identity is None else cells[layout.identity]
         source = None if layout.source is None else cells[layout.source]
         rank = None if layout.rank is None else self.rank(record, cells[layout.rank])
-        return Fields(identity, b" ".join([utf8(cells[place]) for place in layout.texts]), source, rank)
+        return Fields(identity, b" ".join([cells[place] for place in layout.texts]), source, rank)
 
 
 class Tsv(_Separated):
@@ -231,9 +230,8 @@ class Tsv(_Separated):
             return None
         return next((other for other in DELIMITERS if other in line and _is_header(line.split(other))), None)
 
-    def _cells(self, record: RawRecord) -> Sequence[Line]:
-        (line,) = record.cells
-        return line.split(self._delimiter.encode()) if isinstance(line, bytes) else line.split(self._delimiter)
+    def _cells(self, record: RawRecord) -> Sequence[bytes]:
+        return record.cells[0].split(self._delimiter.encode())
 
     def many(self, block: bytes) -> FieldColumns | None:
         """Read whole lines."""
@@ -259,7 +257,7 @@ class Csv(_Separated):
         other = min(ends, key=ends.__getitem__, default=None)
         return other if other is not None and (first is None or ends[other] < len(first)) else None
 
-    def _cells(self, record: RawRecord) -> Sequence[Line]:
+    def _cells(self, record: RawRecord) -> Sequence[bytes]:
         return record.cells
 
     def _written(self, cell: bytes) -> bytes:
@@ -280,11 +278,11 @@ class Csv(_Separated):
         while True:
             read.clear()
             number, problem = lines.number + 1, ""
-            cells: Sequence[Line] = ()
+            cells: Sequence[bytes] = ()
             try:
                 with _cell_limit:
                     row = next(reader)
-                cells = [cell.encode("utf-8", "surrogateescape") for cell in row] if is_utf8 else row
+                cells = [cell.encode("utf-8", "surrogateescape" if is_utf8 else "surrogatepass") for cell in row]
             except StopIteration:
                 return
             except UnicodeError as error:
@@ -306,7 +304,7 @@ class Csv(_Separated):
         return self.ranked(*layout.columns(size, spans, cells))
 
 
-def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions) -> _Layout:
+def _named_layout(header: RawRecord, cells: Sequence[bytes], options: ReadOptions) -> _Layout:
     """Return the layout that a header shows."""
     names = _names(cells)
     fields, identity = named_columns(names, options, header.error)
@@ -354,8 +352,8 @@ def _numbered_layout(first: RawRecord, count: int, options: ReadOptions) -> _Lay
     return _Layout(texts, identity, source, rank, max(places) + 1, 1 if count == 1 else MAX_CELLS, first.number)
 
 
-def _names(header: Sequence[Line]) -> list[str]:
-    return [cell if isinstance(cell, str) else cell.decode("utf-8", "replace") for cell in header]
+def _names(header: Sequence[bytes]) -> list[str]:
+    return [cell.decode("utf-8", "replace") for cell in header]
 
 
 def _is_header(cells: Sequence[str]) -> bool:

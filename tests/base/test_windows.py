@@ -88,19 +88,6 @@ def test_threads_that_read_one_file(opened):
     assert wrong == []
 
 
-def test_work_that_moves_positions_is_exclusive_without_pread(monkeypatch):
-    with file_io.exclusive(), file_io.exclusive():
-        pass
-    monkeypatch.delattr(os, "pread")
-    with file_io.exclusive():
-        assert not file_io._lock.acquire(blocking=False)
-    assert file_io._lock.acquire(blocking=False)
-    file_io._lock.release()
-
-
-# ---- the library and the command ----
-
-
 @pytest.mark.usefixtures("lacking")
 @pytest.mark.parametrize("max_memory", [None, 100_000])
 def test_duplicates_are_the_same(texts, monkeypatch, max_memory):

@@ -26,7 +26,7 @@ from lsh.base.arrays import Array
 from lsh.base.budget import Spill
 from lsh.base.errors import Words, message, words_of
 from lsh.files import compression
-from lsh.files.blocks import READ_SIZE, Stream, blocks, chunks, descriptor, file_blocks, read_at
+from lsh.files.blocks import Stream, blocks, chunks, descriptor, file_blocks, read_at
 from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
 from lsh.files.output_folder import ShardTarget
 from lsh.files.places import Flags, Located, Places
@@ -313,7 +313,7 @@ class _Pass:
 
     def _read(self, number: int, file: Input, positions: Array) -> Iterator[tuple[Located, bytes]]:
         """Return the records of a file at some positions, which ascend, in blocks with their bytes."""
-        found = chain.from_iterable(each.blocks(READ_SIZE) for each in self._known_places.find(number, positions))
+        found = chain.from_iterable(each.blocks(file.part_size) for each in self._known_places.find(number, positions))
         blocks, others = tee(found)
         return zip(blocks, file.parts(other.runs() for other in others))
 
@@ -380,7 +380,7 @@ class _Pass:
 
     def _copy(self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object]) -> None:
         """Write the kept records of a file."""
-        file.copy(self._kept_parts(number, keep), part, report)
+        file.copy(self._kept_parts(number, keep, file.part_size), part, report)
 
     def _add(
         self,
@@ -415,12 +415,12 @@ class _Pass:
                 raise ValueError(f"the id of the kept document cannot be written in {self._encoding}") from None
         return raw[: len(raw) - len(end)] + more + end
 
-    def _kept_parts(self, number: int, keep: Flags) -> Iterator[tuple[Array, Array]]:
-        """Yield where the bytes of kept records of a file begin and end, in parts of about `READ_SIZE` bytes."""
+    def _kept_parts(self, number: int, keep: Flags, size: int) -> Iterator[tuple[Array, Array]]:
+        """Yield where the bytes of kept records of a file begin and end, in parts of about `size` bytes."""
         for first, records in self._known_places.located(number):
             kept = records.chosen(keep[first : first + len(records.begins)])
             if len(kept.begins):
-                yield from (part.runs() for part in kept.blocks(READ_SIZE))
+                yield from (part.runs() for part in kept.blocks(size))
 
     # ---- records by reading ----
 

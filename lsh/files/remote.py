@@ -15,10 +15,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import tee
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from lsh.base.arrays import Array
 from lsh.files.disk import Copy, changed
 from lsh.files.records import InputError
 from lsh.files.urls import WEB, cleaned, scheme, shown
@@ -30,7 +28,7 @@ BLOCK = 1 << 23  # bytes of a range; smaller ones take longer, as each request c
 AHEAD = 2  # ranges that are fetched at the same time, before they are needed
 WHOLE_AHEAD = 8  # small files that are fetched or sent at the same time
 GAP = 1 << 18  # bytes; a shorter jump forward is no jump: the bytes are read and skipped
-MAX_JOINED = 1 << 20  # bytes between two ranges that one request fetches together; more take longer than a request
+MAX_GAP = 1 << 20  # bytes between two ranges that one request fetches together; more take longer than a request
 BUFFER = 1 << 16  # bytes that are read after a jump at least, as in Parquet files
 CONNECT_TIMEOUT, READ_TIMEOUT = 30, 60  # seconds, for https://
 PAUSES = (0.5, 2.0)  # seconds before a range is fetched again after a lost connection
@@ -45,7 +43,6 @@ TAGS = ["ETag", "etag", "generation", "md5Hash", "blob_id", "LastModified", "Las
 TAGS += ["mtime", "modified", "updated", "created"]
 
 Item = TypeVar("Item")
-Part = tuple[Array, Array]  # where some ranges of bytes begin and end, in ascending order
 
 
 class State(NamedTuple):
@@ -294,45 +291,13 @@ class File:
             raise InputError(self.name, problem)
         return data
 
+    def read_at(self, begin: int, size: int) -> bytes:
+        """Return bytes of the file."""
+        return self.fetch(begin, begin + size)
+
     def fetched(self, ranges: Iterable[tuple[int, int]]) -> Generator[tuple[int, bytes], None, None]:
         """Yield each range of bytes with its start, and fetch the next ones meanwhile."""
         return ahead(lambda each: (each[0], self.fetch(*each)), ranges, AHEAD)
-
-    def parts(self, parts: Iterable[Part]) -> Iterator[tuple[int, bytes]]:
-        """Yield for each part where its last range ends, and the bytes of its ranges, joined; all ranges ascend."""
-        own, others = tee(parts)
-        start, block = 0, b""
-        with closing(self.fetched(requests(others))) as blocks:
-            for begins, ends in own:
-                pieces = []
-                for begin, end in zip(begins.tolist(), ends.tolist()):
-                    while begin < end:
-                        while begin >= start + len(block):
-                            start, block = next(blocks)
-                        stop = min(end, start + len(block))
-                        pieces.append(memoryview(block)[begin - start : stop - start])
-                        begin = stop
-                yield int(ends[-1]), b"".join(pieces)
-
-
-def requests(parts: Iterable[Part]) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of bytes to ask for: together they hold the parts, and each has up to `BLOCK` bytes.
-
-    Bytes between two ranges are read, too, if there are `MAX_JOINED` or fewer.
-    """
-    start = stop = 0
-    for begins, ends in parts:
-        for begin, end in zip(begins.tolist(), ends.tolist()):
-            if start < stop and (begin > stop + MAX_JOINED or (begin > stop and end > start + BLOCK)):
-                yield start, stop
-                stop = start
-            start = begin if start == stop else start
-            stop = end
-            while stop > start + BLOCK:
-                yield start, start + BLOCK
-                start += BLOCK
-    if stop > start:
-        yield start, stop
 
 
 def _has_own_ranges(filesystem: Any) -> bool:

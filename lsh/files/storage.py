@@ -19,12 +19,13 @@ from lsh.base import signals
 from lsh.base.arrays import Array
 from lsh.base.errors import Parameter, message
 from lsh.files import compression, disk, records, remote, urls
-from lsh.files.blocks import descriptor, read_at
+from lsh.files.blocks import READ_SIZE, descriptor, read_at
 from lsh.files.disk import BUFFER, STANDARD
 from lsh.files.locations import location
 from lsh.files.prefetch import prefetched
 from lsh.files.records import InputError
-from lsh.files.remote import Part
+
+Part = tuple[Array, Array]  # where some ranges of bytes begin and end, in ascending order
 
 COMPRESSED_START = 16  # bytes: enough to recognise each compression
 MAX_GAP = 1 << 12  # bytes between two ranges that are read together
@@ -56,7 +57,8 @@ class Input:
         self.name = "standard input" if path == STANDARD else urls.shown(path)
         self.path, self.packed = path, packed
         compression.check_available(packed)
-        self._source = location(path).source(state, folder)
+        self._source = source = location(path).source(state, folder)
+        self._remote = source if isinstance(source, remote.File) and not packed else None
         self._file: IO[bytes] | None = None  # while it is read
         self.share_read: float | None = None  # for a format that is not read from the start to the end
         self.place: int | None = None  # of what is done, while a thread reads what comes behind it
@@ -79,18 +81,24 @@ class Input:
         """Yield the bytes of each part, unpacked; all ranges ascend. Neighbours are read together."""
         with self.opened() as file:
             try:
-                if isinstance(self._source, remote.File) and not self.packed:
-                    for end, data in self._source.parts(parts):
+                number = descriptor(file)
+                if self._remote is not None and number is None:
+                    for end, data in remote.ahead(partial(_fetched, self._remote), parts, remote.AHEAD):
                         file.seek(end)  # the position is shown as progress
                         yield data
                     return
-                read = partial(read_at, number) if (number := descriptor(file)) is not None else _skipping(file)
+                read = _skipping(file) if number is None else partial(read_at, number)
                 for begins, ends in parts:
                     yield joined(read, begins, ends)
             except EOFError:
                 raise self.changed() from None
             except compression.DamagedError as error:
                 raise self.damaged(error) from error
+
+    @property
+    def part_size(self) -> int:
+        """About how many bytes a part should have."""
+        return READ_SIZE if self._remote is None else remote.BLOCK
 
     def copy(self, parts: Iterable[Part], target: Target, report: Callable[[], object]) -> None:
         """Write the bytes of each part to a target; call `report` after each part."""
@@ -149,8 +157,10 @@ class Input:
         return InputError(self.name, f"{compression.corrupt(self.packed, error)}{after}; create it anew")
 
 
-def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array) -> bytes:
+def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array, max_gap: int = MAX_GAP) -> bytes:
     """Return the bytes of ranges, one after the other; `read` returns bytes by their place and number.
+
+    Ranges with `max_gap` or fewer bytes between them are read together, if they begin in the same `remote.BLOCK`.
 
     Raises
     ------
@@ -158,8 +168,8 @@ def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array) -> byt
         If the file ends before the ranges do.
     """
     pieces: list[bytes] = []
-    apart = np.flatnonzero(begins[1:] - ends[:-1] > MAX_GAP) + 1
-    for first, stop in pairwise([0, *apart.tolist(), len(begins)]):
+    is_apart = (begins[1:] - ends[:-1] > max_gap) | (begins[1:] // remote.BLOCK > begins[:-1] // remote.BLOCK)
+    for first, stop in pairwise([0, *(np.flatnonzero(is_apart) + 1).tolist(), len(begins)]):
         begin = int(begins[first])
         data = read(begin, int(ends[stop - 1]) - begin)
         if len(data) < ends[stop - 1] - begin:
@@ -170,6 +180,11 @@ def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array) -> byt
             bounds = map(slice, (begins[first:stop] - begin).tolist(), (ends[first:stop] - begin).tolist())
             pieces += map(data.__getitem__, bounds)
     return b"".join(pieces)
+
+
+def _fetched(file: remote.File, part: Part) -> tuple[int, bytes]:
+    """Return where a part of a file at a URL ends, and its bytes."""
+    return int(part[1][-1]), joined(file.read_at, *part, remote.MAX_GAP)
 
 
 def _skipping(file: IO[bytes]) -> Callable[[int, int], bytes]:

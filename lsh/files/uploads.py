@@ -20,8 +20,7 @@ from lsh.files.urls import WEB, scheme, shown
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-PART, LARGE_PART = 1 << 23, 1 << 25  # bytes of a part of an upload, which has at most 10,000 parts
-MANY = 1000 * PART  # bytes of an upload after which its parts are large; so an upload has at most 310 GB
+PART = 1 << 25  # bytes of a part of an upload; S3 allows 10,000 parts, so an object has at most 335 GB
 
 
 def check_target(url: str) -> None:
@@ -67,10 +66,9 @@ class Upload:
     has_folder = False
 
     def __init__(self, url: str) -> None:
-        self._url, self._size = url, 0
+        self._url = url
         self.file: Any = self
         self._held, self._num_held = list[bytes](), 0
-        self._part = PART
         self._object: Any = None
         self._pool: ThreadPoolExecutor | None = None
         self._sending: Future[Any] | None = None
@@ -78,7 +76,6 @@ class Upload:
     def open(self) -> None:
         """Prepare the upload. It begins when the first part is sent."""
         filesystem, name = remote.located(self._url)
-        self._can_grow = not getattr(filesystem, "fixed_upload_size", False)
         with remote.explained(self._url):
             self._object = filesystem.open(name, "wb", block_size=PART, autocommit=False)
 
@@ -86,18 +83,14 @@ class Upload:
         """Write bytes."""
         self._held.append(bytes(data))
         self._num_held += len(data)
-        if self._num_held >= self._part:
+        if self._num_held >= PART:
             self._send()
         return len(data)
 
     def _send(self) -> None:
         self._wait()
         data, self._held, self._num_held = b"".join(self._held), [], 0
-        self._size += len(data)
-        self._object.blocksize = self._part
         self._start(self._object.write, data)
-        if self._size > MANY and self._can_grow:
-            self._part = LARGE_PART
 
     def _start(self, function: Callable[..., object], *given: object) -> None:
         """Call a function in the thread: an interrupt of the main thread does not break off a request."""

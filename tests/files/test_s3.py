@@ -264,21 +264,6 @@ def test_requests_are_large(tmp_path, bucket):
     assert bucket.uploads() == []
 
 
-def test_parts_become_large(bucket, monkeypatch):
-    monkeypatch.setattr(uploads, "PART", 5 << 20)
-    monkeypatch.setattr(uploads, "LARGE_PART", 8 << 20)
-    monkeypatch.setattr(uploads, "MANY", 9 << 20)
-    data = random.Random(2).randbytes(30 << 20)
-    sink = uploads.sink(f"{bucket.url}/out")
-    sink.open()
-    for start in range(0, len(data), 1 << 18):
-        sink.write(data[start : start + (1 << 18)])
-    sink.complete()
-    sink.commit()
-    assert bucket.objects()["out"] == data
-    assert bucket.proxy.count("PUT", "partNumber") == 5  # 5 + 5 + 8 + 8 + 4
-
-
 # ---- cut connections ----
 
 

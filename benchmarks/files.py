@@ -67,7 +67,7 @@ COPY = """
 import json, sys, time
 from contextlib import closing
 import pyarrow.parquet
-from lsh.files import compression, storage
+from lsh.storage import compression, inputs, targets
 path, out = sys.argv[1:]
 cpu, wall = time.process_time(), time.perf_counter()
 if path.endswith(".parquet"):
@@ -77,8 +77,8 @@ if path.endswith(".parquet"):
             group = file.read_row_group(number, use_threads=False)
             writer.write_table(group, len(group))
 else:
-    with closing(storage.Input(path, compression.of_path(path))) as file, file.opened() as source:
-        with storage.Target(out) as target:
+    with closing(inputs.Input(path, compression.of_path(path))) as file, file.opened() as source:
+        with targets.Target(out) as target:
             while piece := source.read(1 << 18):
                 target.write(piece)
             target.commit()

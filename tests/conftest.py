@@ -27,6 +27,7 @@ from pathlib import Path
 
 import pytest
 import strategies  # noqa: F401  (loads the hypothesis profile, even for tests that do not import it)
+from reading import COMPRESSIONS
 
 MAX_WORKERS = 8  # more take longer to start than they save
 _STDERR = pytest.StashKey[int]()
@@ -111,3 +112,11 @@ def upstream_vectors(data_folder: Path) -> dict:
     """Fingerprints computed by a build of mattilyra/LSH, with their texts and seeds."""
     with gzip.open(data_folder / "upstream_vectors.json.gz") as file:
         return json.load(file)
+
+
+@pytest.fixture(params=COMPRESSIONS)
+def packed(request: pytest.FixtureRequest) -> str:
+    """A compression that can be tested here."""
+    if request.param == "zst":
+        pytest.importorskip("zstandard", reason="zstandard is not installed")
+    return str(request.param)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lsh.files import disk
+from lsh.storage import disk
 
 
 class Full:

@@ -20,7 +20,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z]")
 NAMES_OPTIONS = {"__init__.py", "store/screen.py"}  # a command to type: of setup.py, and lsh index create --screen
 # Errors of other libraries, which have no data beside their text.
 NOTES = ("note", "message", "warning")  # names of texts for users
-OTHERS = {"files/remote.py", "files/separated.py", "files/tables.py", "spark/_stages.py"}
+OTHERS = {"files/tables.py", "files/text_formats.py", "spark/_stages.py", "storage/remote.py"}
 
 
 def test_a_message_names_parameters_for_python_and_options_for_the_command():

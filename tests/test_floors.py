@@ -28,6 +28,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "lsh"
 ROOMS = {
     "kernels": 0,
     "base": 1,
+    "storage": 2,
     "text": 2,
     "files": 3,
     "sketch": 4,
@@ -361,7 +362,7 @@ def test_imports_by_name_are_found():
         ("command/main.py", "import lsh\nfrom lsh import files\nfrom lsh.text.batch import Batch\n"),
         ("sketch/hasher.py", "import numpy\nfrom lsh.base import checks\nfrom lsh.text.shingling import Shingles\n"),
         ("engine/grouping.pyx", '"""\nimport lsh.files\n"""\nfrom lsh.text.sets cimport ShingleSets\n'),
-        ("files/lines.py", "from lsh.files import compression\nfrom . import records\nfrom lsh.text import batch\n"),
+        ("files/lines.py", "from lsh.files import blocks\nfrom . import records\nfrom lsh.text import batch\n"),
         ("__init__.py", "from lsh import cache\nfrom lsh.minhash import MinHasher\n"),
         ("text/shingling.py", "from lsh import _minhash\nfrom lsh.typing import Text\n"),
         ("__main__.py", "from lsh.command.main import main\n"),

@@ -166,14 +166,14 @@ BREAKS = (
     ),
     Break(  # an output is written in its place
         9,
-        "lsh/files/disk.py",
+        "lsh/storage/disk.py",
         'open(self._beside, "xb", WRITTEN, opener=_private)',
         'open(self._place, "wb", WRITTEN)',
         ("test_full_disk",),
     ),
     Break(  # what an interrupted run has written stays
         9,
-        "lsh/files/disk.py",
+        "lsh/storage/disk.py",
         "                os.unlink(self._beside)",
         "                pass",
         ("test_an_interrupt_while_a_file_is_opened_leaves_nothing",),

@@ -115,3 +115,20 @@ def _about(kind: type[Kind], parameter: str | Parameter, reason: Words) -> Kind:
     error = saying(kind(str(words)), words)
     vars(error).update(parameter=named.name, reason=str(reason))
     return error
+
+
+class InputError(ValueError):
+    """Bad input; the message names the file, and the line if it is malformed.
+
+    Attributes
+    ----------
+    message : Message
+        With the options of reading that would help, as `Parameter` values.
+    lacks : str or None
+        The option that names a column which the file does not have.
+    """
+
+    def __init__(self, name: str, problem: Words, line: int | None = None, lacks: str | None = None) -> None:
+        self.message = (f"{name}, line {line}: " if line else f"{name}: ") + message(problem)
+        self.lacks = lacks
+        super().__init__(str(self.message))

@@ -27,7 +27,8 @@ from lsh.command.rows import Stored, added_values, cluster_rows, is_new, removed
 from lsh.engine import dedup
 from lsh.engine.dedup import CAP
 from lsh.engine.matching import Matching
-from lsh.files import ReadOptions, compression
+from lsh.files import ReadOptions
+from lsh.storage import compression
 from lsh.typing import Keep
 
 if TYPE_CHECKING:  # most runs do not need it

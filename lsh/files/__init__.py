@@ -4,27 +4,17 @@
 byte for byte. Commands import from this module only.
 """
 
-from lsh.files.disk import STANDARD, changed
+from lsh.base.errors import InputError
+from lsh.base.threads import prefetched
 from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept
 from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, same_key, unknown_ending
-from lsh.files.locations import (
-    has_files,
-    identity,
-    is_folder,
-    is_stream,
-    lies_in,
-    names_folder,
-    pipe_of,
-    same_file,
-)
-from lsh.files.output_folder import FolderTarget
-from lsh.files.prefetch import prefetched
-from lsh.files.ranks import microseconds
-from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, ReadOptions, Record, Values, decoded
-from lsh.files.remote import Place
-from lsh.files.storage import Target, content
-from lsh.files.uploads import check_target
-from lsh.files.urls import is_url, local, shown, shown_in
+from lsh.files.records import FOLDER, KNOWN, Block, Format, ReadOptions, Record, Values, decoded, microseconds
+from lsh.storage.disk import STANDARD, changed
+from lsh.storage.inputs import content
+from lsh.storage.locations import has_files, identity, is_folder, is_stream, lies_in, names_folder, pipe_of, same_file
+from lsh.storage.remote import Place, check_target
+from lsh.storage.targets import FolderTarget, Target
+from lsh.storage.urls import is_url, local, shown, shown_in
 
 __all__ = [
     "FOLDER",

@@ -1,4 +1,4 @@
-"""The lines of a file, one at a time or in blocks of whole lines.
+"""The lines of a file, one at a time or in blocks of whole lines; byte order marks; bytes that are not UTF-8.
 
 A line ends at a newline. In encodings with wide characters a newline has several bytes, and begins at a multiple of
 their number. The content of a line does not matter here.
@@ -6,14 +6,16 @@ their number. The content of a line does not matter here.
 
 from __future__ import annotations
 
-import os
+import codecs
 from collections.abc import Iterator
 from io import BytesIO
 from typing import IO
 
-from lsh.base import file_io
-from lsh.files import compression
+from lsh.base.errors import InputError, Parameter, Words
 from lsh.files._fields import count_lines
+from lsh.files.records import ReadCounts
+from lsh.storage import compression
+from lsh.storage.disk import read_at
 
 READ_SIZE = 1 << 20  # bytes that are read at once
 PROBE_SIZE = 1 << 14  # bytes in which the end of a line is searched first
@@ -99,23 +101,6 @@ class Stream:
         return lines
 
 
-def descriptor(file: IO[bytes]) -> int | None:
-    """Return the descriptor of a file of the system, ``None`` for another one, such as a compressed file."""
-    try:
-        return file.fileno()
-    except OSError:
-        return None
-
-
-def read_at(file: int, begin: int, size: int) -> bytes:
-    """Return bytes of a file, by its descriptor, and put its position behind them; fewer at the end of the file."""
-    data = file_io.read_at(file, size, begin)
-    while data and len(data) < size and (more := file_io.read_at(file, size - len(data), begin + len(data))):
-        data += more  # a system reads at most about 2 GB at once
-    os.lseek(file, begin + len(data), os.SEEK_SET)
-    return data
-
-
 def file_blocks(file: int, newline: bytes, begin: int) -> Iterator[bytes]:
     """Yield blocks of whole lines of a file, by its descriptor, from `begin` on; the last line may have no end.
 
@@ -186,3 +171,66 @@ def _line_end(data: bytes, newline: bytes, begin: int) -> int:
     while at >= 0 and at % len(newline):
         at = data.find(newline, at + 1)
     return at + len(newline) if at >= 0 else 0
+
+
+# ---- marks ----
+
+
+MARKS = {"utf-32-le": codecs.BOM_UTF32_LE, "utf-32-be": codecs.BOM_UTF32_BE}  # before utf-16, which begins alike
+MARKS |= {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
+BY_MARK = ("utf-16", "utf-32")  # encodings whose byte order a mark at the beginning tells
+CHECKED_BYTES = 1 << 20  # that are decoded at once
+
+
+def mark_of(start: bytes, encodings: str = "utf") -> str | None:
+    r"""Return the encoding whose byte order mark begins a file, of those whose names begin alike.
+
+    Examples
+    --------
+    >>> mark_of("a".encode("utf-16-le")), mark_of("\ufeffa".encode("utf-16-le"))
+    (None, 'utf-16-le')
+    """
+    return next((name for name in MARKS if name.startswith(encodings) and start.startswith(MARKS[name])), None)
+
+
+def check_mark(start: bytes, name: str) -> None:
+    """Refuse a file that begins with the mark of another encoding than UTF-8, where no encoding is named."""
+    found = mark_of(start)
+    if found not in (None, "utf-8"):
+        encoding = str(found)[: len("utf-16")]
+        raise InputError(
+            name, f"it begins with a byte order mark of {encoding}; use " + Parameter("encoding", encoding)
+        )
+
+
+def note_bytes(counts: ReadCounts, data: bytes, name: str, line: int = 1) -> None:
+    """Note the first byte that is not UTF-8, in data that begins with a line of a file."""
+    if counts.looks_for_bytes:
+        note = not_utf8(data, name, line)
+        counts.note(note)
+        counts.looks_for_bytes = not note
+
+
+def not_utf8(data: bytes, name: str, line: int) -> Words:
+    r"""Return a note on the first byte that is not UTF-8, an empty one where there is none.
+
+    Examples
+    --------
+    >>> str(not_utf8(b"one\ncaf\xe9", "in.txt", 1))
+    'in.txt, line 2: byte 0xe9 is not UTF-8; if the file has another encoding, name it with encoding'
+    """
+    if data.isascii():
+        return ""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    pieces = range(0, len(data), CHECKED_BYTES)
+    at = 0
+    try:
+        for at in pieces:
+            decoder.decode(data[at : at + CHECKED_BYTES], at + CHECKED_BYTES >= len(data))
+    except UnicodeDecodeError as error:
+        # the decoder may hold the first bytes of a character of the piece before
+        place = at + error.start - (len(error.object) - len(data[at : at + CHECKED_BYTES]))
+        where = f"{name}, line {line + data.count(10, 0, max(place, 0))}"
+        problem = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
+        return f"{where}: {problem}; if the file has another encoding, name it with " + Parameter("encoding")
+    return ""

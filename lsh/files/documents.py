@@ -16,35 +16,21 @@ import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.budget import Spill
-from lsh.base.errors import Parameter, Words, bad_value
+from lsh.base.errors import InputError, Parameter, Words, bad_value
 from lsh.base.wording import counted
-from lsh.files import urls
-from lsh.files.disk import STANDARD
 from lsh.files.finding import Sources, expanded, find_sources
 from lsh.files.folder import Folder
-from lsh.files.jsonl import JsonLines
 from lsh.files.lines import Lines, Reader
-from lsh.files.locations import is_folder, lies_in, names_folder
-from lsh.files.output_folder import FolderTarget, ShardTarget
 from lsh.files.places import Flags
-from lsh.files.records import (
-    FOLDER,
-    INPUT,
-    SKIP,
-    TABLES,
-    Block,
-    InputError,
-    ReadCounts,
-    ReadOptions,
-    Record,
-    Values,
-    escaped,
-    is_number,
-)
-from lsh.files.remote import Place
-from lsh.files.separated import Csv, PlainText, Tsv
-from lsh.files.storage import Input, Target
+from lsh.files.records import FOLDER, SKIP, TABLES, Block, ReadCounts, ReadOptions, Record, Values, escaped, is_number
 from lsh.files.tables import Tables
+from lsh.files.text_formats import Csv, JsonLines, PlainText, Tsv
+from lsh.storage import urls
+from lsh.storage.disk import STANDARD
+from lsh.storage.inputs import Input
+from lsh.storage.locations import INPUT, is_folder, lies_in, names_folder
+from lsh.storage.remote import Place
+from lsh.storage.targets import FolderTarget, ShardTarget, Target
 
 FIELD_OPTIONS = ("field", "id_field", "source_field", "keep_field")
 DEFAULTS = vars(ReadOptions())
@@ -139,7 +125,8 @@ class Documents:
             self._reader = Folder(self.path, pattern, options, self._counts)
             return
         self.inputs = [
-            Input(source.path, source.format.compression, source.state, self.temporary) for source in sources
+            Input(source.path, source.format.compression, source.state, self.temporary, source.format.name)
+            for source in sources
         ]
         if self.format.name in TABLES.values():
             self._reader = Tables(self.inputs, self.format.name, options, self._counts)

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath, PurePosixPath
 from typing import NamedTuple
 
-from lsh.base.errors import Parameter, message
+from lsh.base.errors import InputError, Parameter, message
 from lsh.base.wording import counted
-from lsh.files import compression, urls
-from lsh.files.disk import STANDARD
-from lsh.files.locations import location
-from lsh.files.records import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError
-from lsh.files.remote import Place, State
+from lsh.files.records import FOLDER, FORMATS, KNOWN, TABLES, Format
+from lsh.storage import compression, urls
+from lsh.storage.disk import STANDARD
+from lsh.storage.locations import location
+from lsh.storage.remote import Place, State
 
 PATTERN, FORMAT = Parameter("pattern"), Parameter("format")  # in messages
 EVERY = "*"  # the pattern of a folder where none is given

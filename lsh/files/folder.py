@@ -13,14 +13,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from lsh.base.arrays import Array
-from lsh.base.errors import Parameter
-from lsh.files import compression, disk, remote, urls
+from lsh.base.errors import InputError, Parameter
+from lsh.files.blocks import check_mark, note_bytes
 from lsh.files.finding import list_folder
-from lsh.files.locations import contents, location
-from lsh.files.marks import check_mark, note_bytes
-from lsh.files.output_folder import FolderTarget
 from lsh.files.places import Flags
-from lsh.files.records import SKIP, Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
+from lsh.files.records import SKIP, Block, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
+from lsh.storage import compression, disk, remote, urls
+from lsh.storage.locations import contents, location
+from lsh.storage.targets import FolderTarget
 
 State = disk.State | remote.State
 

@@ -24,17 +24,15 @@ import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.budget import Spill
-from lsh.base.errors import Words, message, words_of
-from lsh.files import compression
-from lsh.files.blocks import Stream, blocks, chunks, descriptor, file_blocks, read_at
-from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
-from lsh.files.output_folder import ShardTarget
+from lsh.base.errors import InputError, Words, message, words_of
+from lsh.files.blocks import BY_MARK, MARKS, Stream, blocks, check_mark, chunks, file_blocks, mark_of, note_bytes
 from lsh.files.places import Flags, Located, Places
-from lsh.files.ranks import Rank, Ranking, Ranks
 from lsh.files.records import (
     SKIP,
     Block,
-    InputError,
+    Rank,
+    Ranking,
+    Ranks,
     ReadCounts,
     ReadOptions,
     Record,
@@ -44,7 +42,10 @@ from lsh.files.records import (
     undecodable,
     utf8,
 )
-from lsh.files.storage import Input, Target
+from lsh.storage import compression
+from lsh.storage.disk import descriptor, read_at
+from lsh.storage.inputs import Input
+from lsh.storage.targets import ShardTarget, Target
 from lsh.text.batch import Batch
 
 MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than the block
@@ -380,7 +381,7 @@ class _Pass:
 
     def _copy(self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object]) -> None:
         """Write the kept records of a file."""
-        file.copy(self._kept_parts(number, keep, file.part_size), part, report)
+        file.copy(self._kept_parts(number, keep, file.part_size), part.write, report)
 
     def _add(
         self,

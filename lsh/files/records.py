@@ -1,4 +1,8 @@
-"""What all formats share: their names, documents, errors, options, counts, and the columns of the text and the id.
+"""What all formats share: documents, options, counts, columns of the text and the id, and values that rank documents.
+
+A document is ranked by a number, or a date as ISO 8601 writes it. A date becomes microseconds since 1970, without what
+it has beyond them; one without a zone is UTC. Whole numbers of 64 bits are exact, unless one of the column is larger or
+has a fraction: then all are floats. All values of a column are of one kind, which the first one shows.
 
 This module opens no file.
 """
@@ -6,19 +10,21 @@ This module opens no file.
 from __future__ import annotations
 
 import codecs
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from lsh.base import checks
 from lsh.base.arrays import Array
-from lsh.base.errors import Message, Parameter, Words, bad_value, message
-from lsh.files import compression
-from lsh.files.ranks import Rank, Ranks, as_ranks
+from lsh.base.errors import InputError, Message, Parameter, Words, bad_value, message, saying
+from lsh.storage import compression
 from lsh.text.batch import Batch
 from lsh.typing import Missing
 
@@ -35,27 +41,20 @@ MAX_PLACE_DIGITS = 9  # of a column's number
 BLOCK_BYTES, BLOCK_DOCUMENTS = 1 << 19, 1 << 12  # at which a block of documents is complete
 MAX_LISTED, MAX_NAME_LENGTH = 10, 40  # columns in a message, and characters of each
 FIELD, ID_FIELD, SOURCE_FIELD = Parameter("field"), Parameter("id_field"), Parameter("source_field")  # in messages
-KEEP_FIELD, SKIP, INPUT = Parameter("keep_field"), Parameter("on_bad_line", "skip"), Parameter("input")
+KEEP_FIELD, SKIP = Parameter("keep_field"), Parameter("on_bad_line", "skip")
 
+MICROSECONDS = "M8[us]"
+MAX_SHOWN = 60  # characters of a value in a message
+MAX_WHOLE = 2**63 - 1
+_WHOLE = rb"[+-]?\d{1,18}"
+_DATE = rb"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?"
+_WHOLES, _DATES = re.compile(rb"(?:%b\n)*" % _WHOLE), re.compile(rb"(?:%bZ?\n)*" % _DATE)  # many, a line each
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_ONE_DATE = re.compile(rf"({_DATE.decode()})(?:[Zz]|([+-])([01]\d|2[0-3]):?([0-5]\d)?)?", re.ASCII)
 
+Ranks = np.ndarray[Any, Any]  # int64 or float64
+Rank = int | float
 Values = Sequence[bytes]  # of the added fields of a record; the first is an id
-
-
-class InputError(ValueError):
-    """Bad input; the message names the file, and the line if it is malformed.
-
-    Attributes
-    ----------
-    message : Message
-        With the options of reading that would help, as `Parameter` values.
-    lacks : str or None
-        The option that names a column which the file does not have.
-    """
-
-    def __init__(self, name: str, problem: Words, line: int | None = None, lacks: str | None = None) -> None:
-        self.message = (f"{name}, line {line}: " if line else f"{name}: ") + message(problem)
-        self.lacks = lacks
-        super().__init__(str(self.message))
 
 
 class Format(NamedTuple):
@@ -494,3 +493,104 @@ def decoded(identity: bytes) -> str:
         return identity.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return identity.decode("utf-8", "surrogateescape")
+
+
+# ---- ranks ----
+
+
+class Ranking:
+    """Reads the values of a column.
+
+    Parameters
+    ----------
+    name : str
+        The name of the column, for messages.
+
+    Examples
+    --------
+    >>> ranking = Ranking("date")
+    >>> ranking.one("1970-01-02T01:00+01:00"), ranking.many([b"1970-01-01", b"1969-12-31T23:59:59.5Z"]).tolist()
+    (86400000000, [0, -500000])
+    >>> Ranking("score").one("3"), Ranking("score").one("-0.5e3")
+    (3, -500.0)
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._kind = ""
+
+    def one(self, value: bytes | str | None) -> Rank:
+        """Read a value.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or it is neither a number nor a date, or of another kind than the first.
+        """
+        text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else value or "").strip()
+        got = repr(text[:MAX_SHOWN]) if text else "no value"
+        kind = "number" if _NUMBER.fullmatch(text) else "date"
+        found = _number(text) if kind == "number" else microseconds(text)
+        if found is None:
+            example = "a number or a date such as 2024-02-29 or 2024-02-29T12:30:00Z"
+            raise self._error(example, got)
+        if self._kind and kind != self._kind:
+            raise self._error(f"a {self._kind}, as in the first document", got)
+        self._kind = kind
+        return found
+
+    def _error(self, expected: str, got: str) -> ValueError:
+        problem = Parameter("keep_field", self._name) + f": expected {expected}, got {got}"
+        return saying(ValueError(str(problem)), problem)
+
+    def many(self, values: Sequence[bytes]) -> Ranks | None:
+        """Read many values; ``None`` if they are not of one plain form, for `one`."""
+        joined = b"\n".join([*values, b""])
+        if joined.count(b"\n") > len(values):
+            return None
+        if self._kind != "date" and _WHOLES.fullmatch(joined):
+            self._kind = "number" if values else self._kind
+            return np.array(list(map(int, joined.split())), np.int64)
+        if self._kind != "number" and _DATES.fullmatch(joined):
+            with suppress(ValueError):  # such as a month 13
+                found = np.array(joined.replace(b"Z", b"").split(b"\n")[:-1]).astype(MICROSECONDS).astype(np.int64)
+                self._kind = "date"
+                return found
+        return None
+
+
+def as_ranks(values: Sequence[Rank]) -> Ranks:
+    """Return values as an array of whole numbers or, if one has a fraction, of floats."""
+    return np.array(values, np.int64 if all(isinstance(value, int) for value in values) else np.float64)
+
+
+def _number(text: str) -> Rank | None:
+    """Read a number; a whole one beyond 64 bits becomes a float, and one beyond floats is none."""
+    with suppress(ValueError):
+        whole = int(text)
+        if -MAX_WHOLE - 1 <= whole <= MAX_WHOLE:
+            return whole
+    found = float(text)
+    return found if math.isfinite(found) else None
+
+
+def microseconds(text: str) -> int | None:
+    """Return the microseconds from 1970 to a date as ISO 8601 writes it, ``None`` if it is none.
+
+    Without a zone it is UTC; what is beyond microseconds is left out.
+
+    Examples
+    --------
+    >>> microseconds("1970-01-02"), microseconds("1970-01-01T01:00:00.5+01:00"), microseconds("soon")
+    (86400000000, 500000, None)
+    """
+    match = _ONE_DATE.fullmatch(text)
+    if match is None:
+        return None
+    date, sign, hours, minutes = match.groups()
+    try:
+        local = int(np.datetime64(date, "us").astype(np.int64))
+    except ValueError:
+        return None
+    offset = (int(hours or 0) * 60 + int(minutes or 0)) * 60_000_000
+    return local + offset if sign == "-" else local - offset

@@ -18,21 +18,23 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.base.errors import Parameter, Words, words_of
-from lsh.files.output_folder import ShardTarget
+from lsh.base.errors import InputError, Parameter, Words, words_of
+from lsh.base.threads import prefetched
 from lsh.files.places import Flags
-from lsh.files.prefetch import prefetched
-from lsh.files.ranks import MAX_WHOLE, Rank, Ranking, Ranks, as_ranks
 from lsh.files.records import (
     FIELD,
     ID_FIELD,
     KEEP_FIELD,
+    MAX_WHOLE,
     SOURCE_FIELD,
     Block,
-    InputError,
+    Rank,
+    Ranking,
+    Ranks,
     ReadCounts,
     ReadOptions,
     Values,
+    as_ranks,
     columns_note,
     decoded,
     listed,
@@ -40,7 +42,8 @@ from lsh.files.records import (
     place_of,
     utf8,
 )
-from lsh.files.storage import Input, Target
+from lsh.storage.inputs import Input
+from lsh.storage.targets import ShardTarget, Target
 from lsh.text.batch import Batch
 from lsh.text.collections import as_batch
 

@@ -21,8 +21,9 @@ from running import done, environment
 
 import lsh
 from lsh.base import budget, file_io
-from lsh.files import finding, locations, urls
-from lsh.files.locations import Place
+from lsh.files import finding
+from lsh.storage import locations, urls
+from lsh.storage.locations import Place
 from lsh.store import disk
 
 MISSING = ("pread", "preadv", "pwrite", "posix_fallocate", "fchmod", "sched_getaffinity", "register_at_fork")

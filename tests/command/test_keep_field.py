@@ -19,7 +19,7 @@ from running import done, refused
 
 from lsh.base.budget import Spill
 from lsh.command.inputs import Priorities
-from lsh.files.ranks import Ranking, as_ranks
+from lsh.files.records import Ranking, as_ranks
 
 TEXTS = [
     "the ferry left the harbour at nine with two hundred passengers",

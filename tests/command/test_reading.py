@@ -16,7 +16,7 @@ from lsh.base import budget
 from lsh.base.budget import Spill
 from lsh.command import inputs
 from lsh.command.inputs import TextStream
-from lsh.files import disk
+from lsh.storage import disk
 
 A = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
 B = b"growers in the valley expect a poor year for pears since the frost came late in the spring"

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from lsh import files
-from lsh.files import blocks, documents, jsonl, lines, separated
+from lsh.files import blocks, documents, lines, text_formats
 from lsh.files._fields import count_lines, csv_cells, json_fields, line_cells
 
 MANY = sys.maxsize
@@ -339,7 +339,7 @@ def test_blocks_are_what_is_read_one_by_one(tmp_path, data, format, size):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "READ_SIZE", size)
         in_blocks = documents()
-        for reader in (jsonl.JsonLines, separated.Csv, separated.Tsv, separated.PlainText):
+        for reader in (text_formats.JsonLines, text_formats.Csv, text_formats.Tsv, text_formats.PlainText):
             patch.setattr(reader, "many", lambda self, block: None)
         assert in_blocks == documents()
     kept = len(rows) if format != "csv" else len(in_blocks[0])

@@ -19,7 +19,7 @@ from reading import BOM, file_of, kept, read, refusal, texts
 from lsh import files
 from lsh.command.console import worded
 from lsh.files._fields import json_fields
-from lsh.files.jsonl import JsonLines
+from lsh.files.text_formats import JsonLines
 
 FIRST = b'{"text": "first", "id": "f"}\n'  # which shows the reader where the text is
 

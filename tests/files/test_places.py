@@ -18,8 +18,9 @@ from reading import BOM, DOCUMENTS, HEADS, file_of, kept, pack, unpack
 from lsh import files
 from lsh.base import budget
 from lsh.base.budget import Spill
-from lsh.files import blocks, disk, lines, places, storage
+from lsh.files import blocks, places
 from lsh.files.places import Places
+from lsh.storage import disk, inputs
 
 STEPS = st.tuples(st.sampled_from(["record", "skipped"]), st.integers(0, 40), st.integers(1, 40))
 
@@ -79,11 +80,11 @@ def test_ranges_of_a_file(made, size):
 
     if ends[-1] > size:
         with pytest.raises(EOFError):
-            storage.joined(read, begins, ends)
+            inputs.joined(read, begins, ends)
         return
     whole = b"".join(data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist()))
-    assert storage.joined(read, begins, ends) == whole
-    assert all(after - before > storage.MAX_GAP for (_, before), (after, _) in pairwise(reads))
+    assert inputs.joined(read, begins, ends) == whole
+    assert all(after - before > inputs.MAX_GAP for (_, before), (after, _) in pairwise(reads))
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=30), st.integers(1, 60))
@@ -110,8 +111,7 @@ def sizes(request, monkeypatch):
         for module, name, size in [
             (blocks, "READ_SIZE", 40),
             (blocks, "PROBE_SIZE", 8),
-            (lines, "READ_SIZE", 30),
-            (storage, "BUFFER", 16),
+            (inputs, "BUFFER", 16),
         ]:
             monkeypatch.setattr(module, name, size)
 
@@ -211,7 +211,7 @@ def test_other_content_of_the_same_size_and_time(tmp_path, monkeypatch, new):
 
 def test_a_file_that_is_cut_while_it_is_copied(tmp_path):
     path = file_of(tmp_path, "in.txt", b"a line\n" * 1000)
-    parts = storage.Input(path, "").parts((np.array([at]), np.array([at + 7])) for at in (0, 98))
+    parts = inputs.Input(path, "").parts((np.array([at]), np.array([at + 7])) for at in (0, 98))
     assert next(parts) == b"a line\n"
     os.truncate(path, 100)
     with pytest.raises(files.InputError, match="changed"):

@@ -11,7 +11,7 @@ from running import done
 
 from lsh import files
 from lsh.command.console import worded
-from lsh.files import marks
+from lsh.files import blocks
 
 
 @pytest.mark.parametrize(
@@ -334,9 +334,9 @@ def test_notes_on_columns(tmp_path):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_bytes_that_are_not_utf8_are_found_in_pieces(monkeypatch, size):
-    monkeypatch.setattr(marks, "CHECKED_BYTES", size)
+    monkeypatch.setattr(blocks, "CHECKED_BYTES", size)
     text = "a\né\n\u20ac\n\U0001f600\n".encode()
-    assert marks.not_utf8(text * 3, "in", 1) == ""
+    assert blocks.not_utf8(text * 3, "in", 1) == ""
     for cut in range(len(text)):
         for odd in (b"\xff", b"\xe2\x82"):
             data = text[:cut] + odd + b"\n" + text
@@ -344,7 +344,7 @@ def test_bytes_that_are_not_utf8_are_found_in_pieces(monkeypatch, size):
                 data.decode()
             place = caught.value.start
             line = 5 + data[:place].count(b"\n")
-            assert str(marks.not_utf8(data, "in", 5)).startswith(
+            assert str(blocks.not_utf8(data, "in", 5)).startswith(
                 f"in, line {line}: byte 0x{data[place]:02x} is not UTF-8"
             )
 

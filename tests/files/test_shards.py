@@ -157,10 +157,10 @@ def test_an_error_leaves_no_folder(tmp_path, monkeypatch, form):
 
 def test_the_folder_appears_when_it_is_complete(tmp_path, monkeypatch):
     """Until then the folder is beside its final place, and only its owner can enter it."""
-    from lsh.files import storage
+    from lsh.storage import targets
 
     seen = []
-    real = storage.Target.commit
+    real = targets.Target.commit
 
     def commit(target):
         (part,) = tmp_path.glob(".lsh-*.part")
@@ -168,7 +168,7 @@ def test_the_folder_appears_when_it_is_complete(tmp_path, monkeypatch):
         real(target)
 
     expected = make(tmp_path / "in", "txt", "")
-    monkeypatch.setattr(storage.Target, "commit", commit)
+    monkeypatch.setattr(targets.Target, "commit", commit)
     done(tmp_path, "dedup", "in/*.txt", "-o", "out/")
     assert seen == [(0o700, False)] * len(expected)
     assert contents(tmp_path / "out") == expected

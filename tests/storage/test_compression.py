@@ -18,7 +18,7 @@ import pytest
 from reading import DOCUMENTS, HEADS, TEXTS, file_of, kept, pack, refusal, texts, unpack
 
 from lsh import files
-from lsh.files import compression
+from lsh.storage import compression
 
 
 @pytest.mark.few(1)

@@ -1,7 +1,7 @@
 """Files of this computer: read more than once, copied to temporary files, and written so that they appear complete.
 
 A new file is written under a hidden name in its folder and then renamed, so an interrupted run leaves the old file.
-`remote` and `uploads` have the same classes for URLs; `locations` chooses among them.
+`remote` has the same classes for URLs; `locations` chooses among them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, Any, NamedTuple
 
+from lsh.base import file_io
 from lsh.base.budget import temporary_errors
-from lsh.files.records import InputError
+from lsh.base.errors import InputError
 
 BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and has to get it back
 WRITTEN = 1 << 18  # bytes that are written at once: small writes leave small pages in memory, which are slow to read
@@ -68,6 +69,23 @@ def open_file(path: str) -> IO[bytes]:
 def _at_once(path: str, flags: int) -> int:
     """Open a file, or a pipe without waiting for a program that writes to it; for the `opener` of `open`."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def descriptor(file: IO[bytes]) -> int | None:
+    """Return the descriptor of a file of the system, ``None`` for another one, such as a compressed file."""
+    try:
+        return file.fileno()
+    except OSError:
+        return None
+
+
+def read_at(file: int, begin: int, size: int) -> bytes:
+    """Return bytes of a file, by its descriptor, and put its position behind them; fewer at the end of the file."""
+    data = file_io.read_at(file, size, begin)
+    while data and len(data) < size and (more := file_io.read_at(file, size - len(data), begin + len(data))):
+        data += more  # a system reads at most about 2 GB at once
+    os.lseek(file, begin + len(data), os.SEEK_SET)
+    return data
 
 
 class File:

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from lsh import files
-from lsh.files import locations
+from lsh.storage import locations
 
 
 def methods(kind: type) -> dict[str, list[str]]:

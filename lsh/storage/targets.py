@@ -1,4 +1,8 @@
-"""Folders whose files appear only when all are complete: for a folder of texts, or with a file for each input."""
+"""Files, and folders of files, that appear only when they are complete.
+
+A `Target` is packed and written. A folder is filled for a folder of texts, or with a file for each input. Where files
+are, and how they are written there, is the matter of `locations`.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,91 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
 
 from lsh.base import signals
 from lsh.base.errors import Parameter, bad_value
-from lsh.files import uploads, urls
-from lsh.files.disk import STANDARD, beside, mode, named_errors
-from lsh.files.locations import Local, Url, contents, location
-from lsh.files.records import INPUT
-from lsh.files.storage import Input, Target
+from lsh.storage import compression, disk, remote, urls
+from lsh.storage.disk import STANDARD, beside, mode, named_errors
+from lsh.storage.inputs import Input
+from lsh.storage.locations import INPUT, Local, Url, contents, location
+
+
+class Target:
+    """A file that appears only when it is complete.
+
+    Use it as a context manager and call `commit` at the end; without `commit` no file is left. Standard output, pipes
+    and devices are written to directly.
+
+    Parameters
+    ----------
+    path : str
+        The file, its URL, or ``"-"``.
+    packed : str, optional
+        The compression: a key of `compression.NAMES`, or ``""`` for none. Default: by the ending of the path. The same
+        content gives the same bytes.
+    name : str, optional
+        The name of the file in messages. Default: `path`.
+    folder : str, optional
+        For temporary files, which some URLs need. Default: TMPDIR, or the folder of the system.
+    """
+
+    def __init__(
+        self, path: str, packed: str | None = None, name: str | None = None, folder: str | None = None
+    ) -> None:
+        path = urls.local(path)
+        self._name = "standard output" if path == STANDARD else name or urls.shown(path)
+        self._packed = compression.of_path(path) if packed is None else packed
+        compression.check_available(self._packed)
+        self._sink = location(path).sink(folder)
+        self._is_complete = False
+        self._writer: Any = None
+
+    def __enter__(self) -> Target:
+        try:
+            self._open()
+        except BaseException:  # an interrupt, too
+            self.__exit__()
+            raise
+        return self
+
+    def _open(self) -> None:
+        with self._errors():
+            self._sink.open()
+        file = self._sink.file
+        self._writer = compression.Packing(file, self._packed) if self._packed else file
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return disk.named_errors(self._name, self._sink.has_folder)
+
+    @contextmanager
+    def part(self, number: int) -> Iterator[Target]:
+        """Give the target of the kept records of an input: this file for every input."""
+        yield self
+
+    def write(self, data: bytes) -> None:
+        """Write bytes."""
+        with self._errors():
+            self._writer.write(data)
+
+    def complete(self) -> None:
+        """Write all that is buffered, so that `commit` has only to let the file appear."""
+        with self._errors():
+            if self._packed:
+                self._writer.finish()
+            self._sink.complete()
+        self._is_complete = True
+
+    def commit(self) -> None:
+        """Let the file appear, unless a signal has asked the command to end."""
+        signals.check_ended()
+        if not self._is_complete:
+            self.complete()
+        with self._errors():
+            self._sink.commit()
+
+    def __exit__(self, *error: object) -> None:
+        self._sink.discard()
 
 
 class FolderTarget:
@@ -175,14 +256,14 @@ class _RemoteFolder:
         yield target
         target.complete()
         self._targets[url] = target
-        if not uploads.has_parts(url):  # its data would stay on disk
+        if not remote.has_parts(url):  # its data would stay on disk
             self._show()
 
     def commit(self) -> None:
         """Let the files appear."""
         self._show()
         self._begun += self._copies
-        uploads.copy(contents(list(self._copies.values())), list(self._copies))
+        remote.copy(contents(list(self._copies.values())), list(self._copies))
         self._begun = []
 
     def _show(self) -> None:
@@ -195,7 +276,7 @@ class _RemoteFolder:
         """Remove the files, unless all of them are in place."""
         self._open.close()
         for url in self._begun:
-            uploads.remove(url)
+            remote.remove(url)
 
 
 class ShardTarget(FolderTarget):

@@ -1,29 +1,25 @@
-"""Files that are read more than once, and files that appear only when they are complete.
+"""Files that are read more than once, and must not change meanwhile.
 
 An `Input` that changed since it was opened first is an error. Parts of it are read by their places; a compressed input
-is unpacked again. A `Target` is packed and written. Where files are, and how they are read and written there, is
-the matter of `locations`.
+is unpacked again. Where files are, and how they are read there, is the matter of `locations`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from itertools import pairwise
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
-from lsh.base import signals
 from lsh.base.arrays import Array
-from lsh.base.errors import Parameter, message
-from lsh.files import compression, disk, records, remote, urls
-from lsh.files.blocks import READ_SIZE, descriptor, read_at
-from lsh.files.disk import BUFFER, STANDARD
-from lsh.files.locations import location
-from lsh.files.prefetch import prefetched
-from lsh.files.records import InputError
+from lsh.base.errors import InputError, Parameter, message
+from lsh.base.threads import prefetched
+from lsh.storage import compression, disk, remote, urls
+from lsh.storage.disk import BUFFER, STANDARD, descriptor, read_at
+from lsh.storage.locations import location
 
 Part = tuple[Array, Array]  # where some ranges of bytes begin and end, in ascending order
 
@@ -44,6 +40,8 @@ class Input:
         The state of the file of a URL when it was found.
     folder : str, optional
         For the copy of a file that can be read only once. Default: TMPDIR, or the folder of the system.
+    format : str, optional
+        The name of its format, for messages.
 
     Attributes
     ----------
@@ -53,9 +51,11 @@ class Input:
         The path, or ``"standard input"``; a URL without what may be secret.
     """
 
-    def __init__(self, path: str, packed: str, state: remote.State | None = None, folder: str | None = None) -> None:
+    def __init__(
+        self, path: str, packed: str, state: remote.State | None = None, folder: str | None = None, format: str = ""
+    ) -> None:
         self.name = "standard input" if path == STANDARD else urls.shown(path)
-        self.path, self.packed = path, packed
+        self.path, self.packed, self._format = path, packed, format
         compression.check_available(packed)
         self._source = source = location(path).source(state, folder)
         self._remote = source if isinstance(source, remote.File) and not packed else None
@@ -98,13 +98,13 @@ class Input:
     @property
     def part_size(self) -> int:
         """About how many bytes a part should have."""
-        return READ_SIZE if self._remote is None else remote.BLOCK
+        return BUFFER if self._remote is None else remote.BLOCK
 
-    def copy(self, parts: Iterable[Part], target: Target, report: Callable[[], object]) -> None:
-        """Write the bytes of each part to a target; call `report` after each part."""
+    def copy(self, parts: Iterable[Part], write: Callable[[bytes], object], report: Callable[[], object]) -> None:
+        """Give the bytes of each part to `write`; call `report` after each part."""
         read = ((self.bytes_read, data) for data in self.parts(parts))
         for self.place, data in prefetched(read):  # a part is read while the one before is written
-            target.write(data)
+            write(data)
             report()
 
     @property
@@ -149,10 +149,8 @@ class Input:
     def damaged(self, error: compression.DamagedError, line: int = 0) -> InputError:
         """Return the error for a corrupt compressed file, of which the lines up to `line` can be read."""
         if not line and not error.at and self._is_plain():
-            format = records.Format.of_path(self.path)
-            example = Parameter("format", "tsv" if format is None else format.name)
-            remedy = Parameter("format") + ", such as " + example if format is None else example
-            return InputError(self.name, "it is not compressed, in spite of its name; give " + message(remedy))
+            remedy = "give " + Parameter("format", self._format) if self._format else message("rename it")
+            return InputError(self.name, "it is not compressed, in spite of its name; " + remedy)
         after = f", line {line} is the last that can be read" if line else ""
         return InputError(self.name, f"{compression.corrupt(self.packed, error)}{after}; create it anew")
 
@@ -221,80 +219,3 @@ def content(path: str) -> bytes:
     if packed is not None:
         raise InputError(file.name, f"it is compressed by {compression.NAMES[packed]}; unpack it or name it *.{packed}")
     return data
-
-
-class Target:
-    """A file that appears only when it is complete.
-
-    Use it as a context manager and call `commit` at the end; without `commit` no file is left. Standard output, pipes
-    and devices are written to directly.
-
-    Parameters
-    ----------
-    path : str
-        The file, its URL, or ``"-"``.
-    packed : str, optional
-        The compression: a key of `compression.NAMES`, or ``""`` for none. Default: by the ending of the path. The same
-        content gives the same bytes.
-    name : str, optional
-        The name of the file in messages. Default: `path`.
-    folder : str, optional
-        For temporary files, which some URLs need. Default: TMPDIR, or the folder of the system.
-    """
-
-    def __init__(
-        self, path: str, packed: str | None = None, name: str | None = None, folder: str | None = None
-    ) -> None:
-        path = urls.local(path)
-        self._name = "standard output" if path == STANDARD else name or urls.shown(path)
-        self._packed = compression.of_path(path) if packed is None else packed
-        compression.check_available(self._packed)
-        self._sink = location(path).sink(folder)
-        self._is_complete = False
-        self._writer: Any = None
-
-    def __enter__(self) -> Target:
-        try:
-            self._open()
-        except BaseException:  # an interrupt, too
-            self.__exit__()
-            raise
-        return self
-
-    def _open(self) -> None:
-        with self._errors():
-            self._sink.open()
-        file = self._sink.file
-        self._writer = compression.Packing(file, self._packed) if self._packed else file
-
-    def _errors(self) -> AbstractContextManager[None]:
-        return disk.named_errors(self._name, self._sink.has_folder)
-
-    @contextmanager
-    def part(self, number: int) -> Iterator[Target]:
-        """Give the target of the kept records of an input: this file for every input."""
-        yield self
-
-    def write(self, data: bytes) -> None:
-        """Write bytes."""
-        with self._errors():
-            self._writer.write(data)
-
-    def complete(self) -> None:
-        """Write all that is buffered, so that `commit` has only to let the file appear."""
-        with self._errors():
-            if self._packed:
-                self._writer.finish()
-            self._sink.complete()
-        self._is_complete = True
-
-    def commit(self) -> None:
-        """Let the file appear, unless a signal has asked the command to end."""
-        signals.check_ended()
-        if not self._is_complete:
-            self.complete()
-        with self._errors():
-            self._sink.commit()
-
-    def __exit__(self, *error: object) -> None:
-        self._sink.discard()

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from running import contents, done, lsh, process, refused
 
 from lsh import files
-from lsh.files import output_folder, remote, storage, urls
-from lsh.files.locations import Url
+from lsh.storage import inputs, remote, targets, urls
+from lsh.storage.locations import Url
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 
@@ -375,7 +375,7 @@ def test_a_change_between_readings_is_an_error(memory):
 
 def test_a_change_while_it_is_read_is_an_error(memory):
     memory.pipe_file("/a.txt", b"first\n" * 10)
-    file = storage.Input("memory://a.txt", "")
+    file = inputs.Input("memory://a.txt", "")
 
     def read() -> None:
         with file.opened() as opened:
@@ -471,7 +471,7 @@ def test_a_full_disk_for_a_folder_of_a_url(tmp_path, memory, monkeypatch):
         def write(self, data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(output_folder, "open", lambda *_: Full(), raising=False)
+    monkeypatch.setattr(targets, "open", lambda *_: Full(), raising=False)
     problem = (
         f"out/a.txt: No space left on device in the folder {tmp_path / 'out'}; free space or write to another folder"
     )
@@ -874,7 +874,7 @@ def test_a_missing_bucket_is_an_error_before_the_work(tmp_path, monkeypatch):
 def test_warnings_of_a_filesystem_are_not_printed(tmp_path, setting):
     """Its errors are raised, so that each is one line; where logging is configured, it has the warnings, too."""
     code = (
-        f"import logging; {setting}; from lsh.files import remote; remote.located('memory://a.tsv');"
+        f"import logging; {setting}; from lsh.storage import remote; remote.located('memory://a.tsv');"
         "logging.getLogger('fsspec.deep').warning('cannot connect; retrying')"
     )
     result = process(tmp_path, python=("-c", code))

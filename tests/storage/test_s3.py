@@ -23,7 +23,7 @@ import pytest
 from cutting import Cut, Proxy
 from running import DEFAULT_SIGNALS, contents, done, environment, lsh, process, refused
 
-from lsh.files import remote, uploads
+from lsh.storage import remote
 
 pytest.importorskip("moto.server", reason="moto's server is not installed; see .ci/requirements-remote.txt")
 s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed; see .ci/requirements-remote.txt")
@@ -250,7 +250,7 @@ def test_requests_are_large(tmp_path, bucket):
     assert bucket.proxy.count("GET") == -(-len(data) // remote.BLOCK)
     assert bucket.proxy.count("HEAD") == 2  # the state before and after
     bucket.proxy.clear()
-    sink = uploads.sink(f"{bucket.url}/out.tsv")
+    sink = remote.sink(f"{bucket.url}/out.tsv")
     sink.open()
     for start in range(0, len(data), 1 << 20):
         sink.write(data[start : start + (1 << 20)])
@@ -258,7 +258,7 @@ def test_requests_are_large(tmp_path, bucket):
     assert "out.tsv" not in bucket.objects()
     assert bucket.uploads() == ["out.tsv"]
     sink.commit()
-    assert bucket.proxy.count("PUT", "partNumber") == -(-len(data) // uploads.PART)
+    assert bucket.proxy.count("PUT", "partNumber") == -(-len(data) // remote.PART)
     assert bucket.proxy.count("POST") == 2  # the beginning and the completion
     assert bucket.objects()["out.tsv"] == data
     assert bucket.uploads() == []
@@ -289,7 +289,7 @@ def test_a_connection_that_is_always_cut_is_an_error(tmp_path, bucket, monkeypat
 
 @pytest.mark.parametrize("where", ["?uploads", "partNumber=2", "uploadId="])
 def test_a_cut_upload_is_tried_again(tmp_path, bucket, monkeypatch, where):
-    monkeypatch.setattr(uploads, "PART", 5 << 20)
+    monkeypatch.setattr(remote, "PART", 5 << 20)
     data = lines(14_000, 900)
     (tmp_path / "in.tsv").write_bytes(data)
     method = "PUT" if "part" in where else "POST"
@@ -343,7 +343,7 @@ def test_a_signal_aborts_the_upload(tmp_path, bucket, number):
     (tmp_path / "in.tsv").write_bytes(lines(2000, 900))
     bucket.proxy.clear()
     code = (
-        f"import signal, sys; {DEFAULT_SIGNALS}; from lsh.files import uploads; uploads.PART = 5 << 20\n"
+        f"import signal, sys; {DEFAULT_SIGNALS}; from lsh.storage import remote; remote.PART = 5 << 20\n"
         "from lsh.command import dedup; from lsh import files\n"
         "def endless(documents, keep, target, report, values):\n"
         "    while True: target.write(bytes(1 << 18))\n"

@@ -15,7 +15,7 @@ from reading import file_of, kept
 from running import contents
 
 from lsh import files
-from lsh.files import disk, output_folder
+from lsh.storage import disk, targets
 
 
 @pytest.mark.parametrize("room", [0, 1, 10, 2000])
@@ -224,7 +224,7 @@ def test_a_full_disk_for_a_folder(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), source, None, target)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(output_folder.shutil, "copy", full)
+    monkeypatch.setattr(targets.shutil, "copy", full)
     with pytest.raises(OSError, match="No space left") as caught, files.FolderTarget("out") as target:
         target.copy("in/a.txt", "a.txt")
     assert (caught.value.filename, caught.value.filename2) == (os.path.join("out", "a.txt"), None)

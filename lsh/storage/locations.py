@@ -19,13 +19,15 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from lsh.files import disk, remote, uploads, urls
-from lsh.files.disk import STANDARD
-from lsh.files.records import INPUT, InputError
-from lsh.files.remote import Place, State
+from lsh.base.errors import InputError, Parameter
+from lsh.storage import disk, remote, urls
+from lsh.storage.disk import STANDARD
+from lsh.storage.remote import Place, State
+
+INPUT = Parameter("input")  # in messages
 
 Source = disk.File | disk.Copy | remote.File
-Sink = disk.Direct | disk.Replacement | uploads.Upload | uploads.Spooled
+Sink = disk.Direct | disk.Replacement | remote.Upload | remote.Spooled
 
 
 class Local:
@@ -240,7 +242,7 @@ class Url:
 
     def sink(self, folder: str | None) -> Sink:
         """Return the file for writing; `folder` is for temporary files."""
-        return uploads.sink(self.path, folder)
+        return remote.sink(self.path, folder)
 
 
 def _place(url: str, info: dict[str, Any]) -> Place:

@@ -13,7 +13,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from lsh.store.disk import Disk, DiskFile
+from lsh.segments.disk import Disk, DiskFile
 
 
 class CrashError(BaseException):

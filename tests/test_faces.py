@@ -13,8 +13,8 @@ FORMS = [
     ("lsh.cache", "Cache", "lsh.store.cache"),
     ("lsh.cache", "Matches", "lsh.store.matches"),
     ("lsh.index", "Index", "lsh.store.index"),
-    ("lsh.index", "IndexDamagedError", "lsh.store.file_format"),
-    ("lsh.index", "IndexLockedError", "lsh.store.disk"),
+    ("lsh.index", "IndexDamagedError", "lsh.segments.file_format"),
+    ("lsh.index", "IndexLockedError", "lsh.segments.disk"),
     ("lsh.presets", "preset", "lsh.sketch.presets"),
     ("lsh.plot", "s_curve", "lsh.report.plot"),
 ]

@@ -33,6 +33,7 @@ ROOMS = {
     "files": 3,
     "sketch": 4,
     "engine": 5,
+    "segments": 5,
     "store": 6,
     "report": 7,
     "spark": 7,

@@ -66,7 +66,7 @@ BREAKS = (
     ),
     Break(  # sections of a segment begin elsewhere
         3,
-        "lsh/store/file_format.py",
+        "lsh/segments/file_format.py",
         "ALIGNMENT = 64 ",
         "ALIGNMENT = 128 ",
         ("test_the_bytes_of_version_2_are_the_same",),
@@ -180,14 +180,14 @@ BREAKS = (
     ),
     Break(  # a commit lacks its record
         9,
-        "lsh/store/log.py",
+        "lsh/segments/log.py",
         'self._file.write(b"".join(parts))',
         'self._file.write(b"".join(parts[:-1]))',
         ("test_each_operation_fails", "test_a_killed_writer"),
     ),
     Break(  # a commit is not on the disk when it returns
         9,
-        "lsh/store/log.py",
+        "lsh/segments/log.py",
         'self._file.write(b"".join(parts))\n        self._file.sync()\n',
         'self._file.write(b"".join(parts))\n',
         ("test_power_is_lost_at_each_operation",),
@@ -201,7 +201,7 @@ BREAKS = (
     ),
     Break(  # damage of a segment is an error of another kind
         10,
-        "lsh/store/segment.py",
+        "lsh/segments/segment.py",
         "        return file_format.damaged(self.name, what)",
         "        raise RuntimeError(what)",
         ("test_segments_with_right_checksums",),

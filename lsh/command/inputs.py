@@ -24,7 +24,7 @@ from lsh.text.batch import Batch
 from lsh.text.collections import TextSource
 from lsh.typing import Pieces
 
-INDEX_MAGIC = b"lsh-mani"  # begins the manifest of an index; lsh.store.file_format, which has it, is slow to import
+INDEX_MAGIC = b"lsh-mani"  # begins the manifest of an index; lsh.segments.file_format, which has it, is slow to import
 NO_TEXT = -1  # the size of a missing text
 MAX_SHOWN_ID = 40  # bytes of an id in a message
 MAX_OWN = 1 << 26  # bytes of memory for the places of records and the hashes of ids under --max-memory

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks
-from lsh.store import file_format
-from lsh.store.file_format import NO_TIME
+from lsh.segments import file_format
+from lsh.segments.file_format import NO_TIME
 from lsh.text.batch import Batch
 from lsh.text.collections import allows_missing, pieces
 from lsh.text.ids import in_order

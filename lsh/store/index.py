@@ -20,13 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks, threads
-from lsh.sketch.bands import Bands
-from lsh.sketch.hasher import MinHasher
-from lsh.sketch.planning import Plan
-from lsh.store import arguments, file_format
-from lsh.store.disk import Disk, IndexLockedError, WriterLock, folder_of, made_folders
-from lsh.store.file_format import NO_TIME, IndexDamagedError
-from lsh.store.manifest import (
+from lsh.segments import file_format
+from lsh.segments.disk import Disk, IndexLockedError, WriterLock, folder_of, made_folders
+from lsh.segments.file_format import NO_TIME, IndexDamagedError
+from lsh.segments.manifest import (
     DAY,
     Manifest,
     Note,
@@ -36,6 +33,10 @@ from lsh.store.manifest import (
     chosen_parameters,
     read_manifest,
 )
+from lsh.sketch.bands import Bands
+from lsh.sketch.hasher import MinHasher
+from lsh.sketch.planning import Plan
+from lsh.store import arguments
 from lsh.store.matches import Matches
 from lsh.store.query import warn_without_texts
 from lsh.store.reader import IndexReader

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from lsh.base.arrays import Array
 from lsh.engine.grouping import BucketTables
-from lsh.store.file_format import NO_TIME
-from lsh.store.segment import DocumentBatch, SegmentLayout
+from lsh.segments.file_format import NO_TIME
+from lsh.segments.segment import DocumentBatch, SegmentLayout
 
 SMALLEST = 16  # documents for which memory is allocated at first
 CANDIDATES = 1 << 13  # documents that are compared at once
@@ -141,7 +141,7 @@ class MemTable:
     def search(
         self, keys: NDArray[np.uint64], rows: Array | None, min_equal: int, top: int | None
     ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16] | None]:
-        """Find the documents that share a bucket; the same as `lsh.store.searching.Searcher.search`."""
+        """Find the documents that share a bucket; the same as `lsh.segments.searching.Searcher.search`."""
         self._enter()
         pieces, first = list[tuple[Array, Array, Array]](), 0
         while first < keys.shape[1]:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from lsh.base import checks, errors
 from lsh.base.arrays import Array
 from lsh.engine.matching import MIN_INDEX_RECALL
+from lsh.segments.manifest import COLLISIONS, Parameters
 from lsh.sketch import sketch_filter
 from lsh.sketch.planning import Plan
 from lsh.sketch.rows import CONFIDENCE, wilson_interval
-from lsh.store.manifest import COLLISIONS, Parameters
 from lsh.store.matches import Match, Matches, as_match
 from lsh.store.view import Hits, StoredPlace, View, as_bytes
 from lsh.text.shingling import shingle_sets

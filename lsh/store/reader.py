@@ -20,17 +20,18 @@ from lsh.base import checks, threads
 from lsh.engine.dedup import duplicates_in, pairs_in
 from lsh.engine.result import Duplicate
 from lsh.engine.stored import Stored
+from lsh.segments import file_format
+from lsh.segments.disk import Disk
+from lsh.segments.file_format import NO_TIME
+from lsh.segments.log import LogReader
+from lsh.segments.manifest import Note
+from lsh.segments.segment import DocumentBatch
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher, batch_fingerprints
 from lsh.sketch.planning import Plan
-from lsh.store import arguments, file_format
-from lsh.store.disk import Disk
-from lsh.store.file_format import NO_TIME
-from lsh.store.log import LogReader
-from lsh.store.manifest import Note
+from lsh.store import arguments
 from lsh.store.matches import Matches
 from lsh.store.query import QueryBatch, Search, bands_recall, estimator_of, recall_at
-from lsh.store.segment import DocumentBatch
 from lsh.store.view import IndexSnapshot, StoredPlace, View
 from lsh.store.writer import Writer
 from lsh.text.batch import Batch

@@ -9,14 +9,14 @@ import tempfile
 
 import numpy as np
 
+from lsh.segments import file_format, manifest
+from lsh.segments.disk import Disk, folder_of, made_folders
+from lsh.segments.file_format import NO_TIME
+from lsh.segments.manifest import Parameters
+from lsh.segments.segment import DocumentBatch
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan
-from lsh.store import file_format, manifest
-from lsh.store.disk import Disk, folder_of, made_folders
-from lsh.store.file_format import NO_TIME
 from lsh.store.index import Index
-from lsh.store.manifest import Parameters
-from lsh.store.segment import DocumentBatch
 from lsh.typing import Array, DocId
 
 STEP = 1 << 13  # documents that are written or read at once

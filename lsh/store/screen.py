@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks, errors, threads
+from lsh.segments.manifest import DAY, chosen_parameters
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan
 from lsh.store import arguments
 from lsh.store.index import Index
-from lsh.store.manifest import DAY, chosen_parameters
 from lsh.store.matches import Matches
 from lsh.store.query import bands_recall, check_recall, warn_without_texts
 from lsh.text.batch import Batch

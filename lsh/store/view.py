@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from lsh.base.arrays import Array
 from lsh.engine.stored import Snapshot
-from lsh.store import file_format
-from lsh.store.file_format import IN_LOG, NO_TIME, IndexDamagedError
-from lsh.store.log import LogChange, LogReader
-from lsh.store.manifest import COLLISIONS, Manifest, ManifestEntry, read_manifest, read_removed
+from lsh.segments import file_format
+from lsh.segments.file_format import IN_LOG, NO_TIME, IndexDamagedError
+from lsh.segments.log import LogChange, LogReader
+from lsh.segments.manifest import COLLISIONS, Manifest, ManifestEntry, read_manifest, read_removed
+from lsh.segments.searching import Searcher, SortedKeys, search_all, sorted_keys
+from lsh.segments.segment import DocumentBatch, Segment, arrival_steps, items_in_order, values_in_order
 from lsh.store.memtable import MemTable
-from lsh.store.searching import Searcher, SortedKeys, search_all, sorted_keys
-from lsh.store.segment import DocumentBatch, Segment, arrival_steps, items_in_order, values_in_order
 from lsh.typing import DocId, Lookup
 
 STEP = 1 << 12  # documents that are listed at once

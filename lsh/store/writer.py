@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.store import file_format
-from lsh.store.build import merge_segments, write_segment
-from lsh.store.disk import Disk, WriterLock
-from lsh.store.file_format import IN_LOG, NO_TIME, REMOVAL
-from lsh.store.log import LogChange, LogReader, LogWriter, create_log
-from lsh.store.manifest import Manifest, ManifestEntry, Note, replace_manifest, write_new_manifest, write_removed
+from lsh.segments import file_format
+from lsh.segments.build import merge_segments, write_segment
+from lsh.segments.disk import Disk, WriterLock
+from lsh.segments.file_format import IN_LOG, NO_TIME, REMOVAL
+from lsh.segments.log import LogChange, LogReader, LogWriter, create_log
+from lsh.segments.manifest import Manifest, ManifestEntry, Note, replace_manifest, write_new_manifest, write_removed
+from lsh.segments.segment import STEP, DocumentBatch, SegmentInfo, arrival_ranks
 from lsh.store.memtable import MemTable
-from lsh.store.segment import STEP, DocumentBatch, SegmentInfo, arrival_ranks
 from lsh.store.view import OpenSegment, StoredPlace, View, open_manifest
 
 MAX_RECENT = 1 << 17  # documents in memory, with those of the log

@@ -22,9 +22,9 @@ from running import done, environment
 import lsh
 from lsh.base import budget, file_io
 from lsh.files import finding
+from lsh.segments import disk
 from lsh.storage import locations, urls
 from lsh.storage.locations import Place
-from lsh.store import disk
 
 MISSING = ("pread", "preadv", "pwrite", "posix_fallocate", "fchmod", "sched_getaffinity", "register_at_fork")
 MISSING += ("O_NONBLOCK", "O_CLOEXEC")

@@ -24,7 +24,7 @@ from running import DEFAULT_SIGNALS, done, environment, lsh, refused
 import lsh as package
 from lsh.command import console, indexing
 from lsh.command import index as verbs
-from lsh.store import manifest
+from lsh.segments import manifest
 from lsh.store.index import Index
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
@@ -51,7 +51,7 @@ def write_lines(path: Path, numbers: range) -> None:
 @pytest.fixture(autouse=True)
 def constant_lock(monkeypatch):
     """The file of the lock has the time at which it was locked, and `refused` compares all files."""
-    monkeypatch.setattr("lsh.store.disk.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
+    monkeypatch.setattr("lsh.segments.disk.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ SAMPLE = str(Path(__file__).resolve().parents[2] / "examples" / "sample.tsv")
 def constant_lock():
     """The file of the lock has the time at which it was locked, and `refused` compares all files."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lsh.store.disk.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
+        patch.setattr("lsh.segments.disk.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
         yield
 
 
@@ -408,7 +408,7 @@ def test_an_index_must_exist(news, action):
 
 def test_another_writer_is_named(news, monkeypatch):
     with Index.open(news / "a.index", "a"):
-        monkeypatch.setattr("lsh.store.disk.socket.gethostname", lambda: "another machine")
+        monkeypatch.setattr("lsh.segments.disk.socket.gethostname", lambda: "another machine")
         for more in (["add", "a.index", SAMPLE], ["remove", "a.index", "a1"], ["compact", "a.index"]):
             message = refused(news, "index", *more)
             assert f"another writer has the index {news / 'a.index'} open: process {os.getpid()} on " in message

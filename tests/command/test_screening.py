@@ -35,7 +35,7 @@ def exact(a: str, b: str) -> float:
 @pytest.fixture(autouse=True)
 def constant_lock(monkeypatch):
     """The file of the lock has the time at which it was locked, and `refused` compares all files."""
-    monkeypatch.setattr("lsh.store.disk.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
+    monkeypatch.setattr("lsh.segments.disk.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
 
 
 @pytest.fixture

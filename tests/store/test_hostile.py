@@ -22,9 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from indexing import SETTINGS, text
 
-import lsh.store.log
-from lsh.store import file_format, manifest
-from lsh.store.file_format import BLOCK, FOOTER, LOG_HEADER, RECORD, SECTION
+import lsh.segments.log
+from lsh.segments import file_format, manifest
+from lsh.segments.file_format import BLOCK, FOOTER, LOG_HEADER, RECORD, SECTION
 from lsh.store.index import Index, IndexDamagedError
 
 
@@ -107,7 +107,7 @@ def seal_log(data: bytearray) -> None:
         if end > len(data):
             return
         payload = bytes(data[at + RECORD.itemsize : end])
-        checksum = lsh.store.log._record_checksum(number, at, bytes(data[at : at + 16]), payload)
+        checksum = lsh.segments.log._record_checksum(number, at, bytes(data[at : at + 16]), payload)
         data[at + 16 : at + 24] = checksum.to_bytes(8, "little")
         at = end
 

@@ -21,10 +21,11 @@ import running
 from indexing import HASHER, SETTINGS, contents, reopened, text
 
 import lsh
+import lsh.segments.manifest
 import lsh.store.arguments
-import lsh.store.manifest
 import lsh.store.writer
-from lsh.store import file_format, log, query
+from lsh.segments import file_format, log
+from lsh.store import query
 from lsh.store.index import Index, IndexLockedError
 
 FERRY = (

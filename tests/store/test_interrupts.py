@@ -22,7 +22,8 @@ import lsh
 import lsh.base.file_io
 import lsh.store.view
 import lsh.store.writer
-from lsh.store import disk, log, manifest, memtable
+from lsh.segments import disk, log, manifest
+from lsh.store import memtable
 from lsh.store.index import Index, IndexReplacedError
 
 

@@ -17,7 +17,8 @@ from indexing import SETTINGS, contents, patch_read_manifest, reopened, text
 
 import lsh
 import lsh.store.view
-from lsh.store import manifest, query
+from lsh.segments import manifest
+from lsh.store import query
 from lsh.store.index import Index, IndexDamagedError, IndexReplacedError
 
 

@@ -8,9 +8,9 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsh.segments.searching import Searcher, SortedKeys, sorted_keys
+from lsh.segments.segment import DocumentBatch, SegmentLayout
 from lsh.store import memtable
-from lsh.store.searching import Searcher, SortedKeys, sorted_keys
-from lsh.store.segment import DocumentBatch, SegmentLayout
 
 
 @pytest.mark.parametrize("candidates", [1, 3, 1 << 13])

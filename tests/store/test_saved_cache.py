@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
-from lsh.store.disk import DiskFile
+from lsh.segments.disk import DiskFile
 from lsh.store.index import Index, IndexDamagedError
 
 HASHERS = [

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
-from lsh.store import file_format
+from lsh.segments import file_format
 from lsh.store.index import Index, IndexDamagedError
 from lsh.store.screen import COMPONENTS, DECISIONS, RECALL, SHINGLES, Screen, Verdict
 

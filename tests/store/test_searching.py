@@ -13,7 +13,7 @@ import strategies
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lsh.store.searching import (
+from lsh.segments.searching import (
     Blocks,
     IndexDamagedError,
     Searcher,

@@ -1,7 +1,7 @@
 """Writing segments: of documents in memory, or merged from other segments.
 
 A merge copies sections in steps, without hashing or sorting anything again, and texts as compressed blocks where no
-document of a block is removed. `store.segment` reads what is written here.
+document of a block is removed. `segments.segment` reads what is written here.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base.arrays import Array
-from lsh.store import file_format
-from lsh.store.disk import Disk, DiskFile
-from lsh.store.file_format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE
-from lsh.store.searching import block_sums, merged, sorted_keys
-from lsh.store.segment import (
+from lsh.segments import file_format
+from lsh.segments.disk import Disk, DiskFile
+from lsh.segments.file_format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE
+from lsh.segments.searching import block_sums, merged, sorted_keys
+from lsh.segments.segment import (
     KEY_SECTIONS,
     STEP,
     DocumentBatch,

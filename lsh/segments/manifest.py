@@ -16,14 +16,14 @@ import numpy as np
 
 from lsh.base import checks, errors
 from lsh.base.arrays import Array
+from lsh.segments import file_format
+from lsh.segments.disk import Disk, write_file
+from lsh.segments.file_format import HEADER, MANIFEST_MAGIC, REMOVED_HEADER, REMOVED_MAGIC, IndexDamagedError
+from lsh.segments.segment import SegmentInfo, SegmentLayout
 from lsh.sketch import sketch_filter
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan, chosen_hasher, chosen_plan
-from lsh.store import file_format
-from lsh.store.disk import Disk, write_file
-from lsh.store.file_format import HEADER, MANIFEST_MAGIC, REMOVED_HEADER, REMOVED_MAGIC, IndexDamagedError
-from lsh.store.segment import SegmentInfo, SegmentLayout
 from lsh.text.shingling import Shingles
 from lsh.typing import Lookup
 

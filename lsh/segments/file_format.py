@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, murmur3_x64_128
 from lsh.base.arrays import Array
-from lsh.store.searching import IndexDamagedError as IndexDamagedError
+from lsh.segments.searching import IndexDamagedError as IndexDamagedError
 from lsh.text.batch import Batch
 from lsh.text.shingling import MAX_UNITS
 from lsh.typing import DocId

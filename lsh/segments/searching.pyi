@@ -1,4 +1,4 @@
-# Types of lsh/store/searching.pyx; compared with the build by mypy's stubtest.
+# Types of lsh/segments/searching.pyx; compared with the build by mypy's stubtest.
 
 import mmap
 from typing import Any, TypeAlias, final

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.store import file_format
-from lsh.store.disk import Disk, DiskFile, write_file
-from lsh.store.file_format import ADD, COMMIT, LOG_HEADER, LOG_MAGIC, RECORD, REMOVAL, REMOVE, IndexDamagedError
-from lsh.store.segment import DocumentBatch, SegmentLayout
+from lsh.segments import file_format
+from lsh.segments.disk import Disk, DiskFile, write_file
+from lsh.segments.file_format import ADD, COMMIT, LOG_HEADER, LOG_MAGIC, RECORD, REMOVAL, REMOVE, IndexDamagedError
+from lsh.segments.segment import DocumentBatch, SegmentLayout
 
 HINT = 32  # offset of `committed` in the header
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lsh.base import file_io
-from lsh.store import file_format
+from lsh.segments import file_format
 
 # Seconds between the attempts to rename a file. Elsewhere than on Windows a rejected renaming is final.
 RENAME_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0) if os.name == "nt" else ()

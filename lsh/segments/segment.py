@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base.arrays import Array
-from lsh.store import file_format
-from lsh.store.file_format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, IndexDamagedError
-from lsh.store.searching import Blocks, SortedKeys
+from lsh.segments import file_format
+from lsh.segments.file_format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, IndexDamagedError
+from lsh.segments.searching import Blocks, SortedKeys
 from lsh.typing import DocId
 
 STEP = 1 << 16  # documents that are read at once

@@ -62,20 +62,6 @@ def test_long_document(tmp_path, format, packed, count):
     assert kept(path, [False, True], tmp_path / f"out.{format}") == HEADS.get(format, b"") + line
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("format", DOCUMENTS)
-def test_line_of_100_megabytes(tmp_path, format):
-    long = b"%099d " % 7 * 1_000_000
-    line = RECORDS[format].format(long.decode()).encode()
-    path = file_of(tmp_path, f"in.{format}", HEADS.get(format, b"") + line)
-    with files.Documents(path) as documents:
-        (record,) = documents.records()
-    assert record.text == long
-    assert kept(path, [True], tmp_path / f"out.{format}") == HEADS.get(format, b"") + line
-    for name in ["in", "out"]:
-        (tmp_path / f"{name}.{format}").unlink()
-
-
 # Encodings.
 
 
@@ -183,21 +169,11 @@ def test_a_document_that_looks_like_a_mark(tmp_path):
         assert kept(paths, flags, tmp_path / "out.txt", encoding=encoding) == data.split(b"\n")[-1] + b"\nx\n"
 
 
-def test_a_header_without_newline_gets_one(tmp_path):
-    paths = [file_of(tmp_path, "a.csv", b"id,text"), file_of(tmp_path, "b.csv", b"id,text\na,b\n")]
-    assert kept(paths, [True], tmp_path / "out.csv") == b"id,text\na,b\n"
-
-
 def test_the_header_of_the_first_file_that_has_one(tmp_path):
     """The first file may be empty."""
     paths = [file_of(tmp_path, name, data) for name, data in [("a.csv", b""), ("b.csv", b"id,text\na,b\n")]]
     assert kept(paths, [True], tmp_path / "out.csv") == b"id,text\na,b\n"
     assert kept(paths[::-1], [True], tmp_path / "out.csv") == b"id,text\na,b\n"
-
-
-def test_running_numbers_go_on(tmp_path):
-    paths = [file_of(tmp_path, name, b"one\ntwo\n") for name in ["a.txt", "b.txt"]]
-    assert [identity for identity, _ in read(paths)] == [b"1", b"2", b"3", b"4"]
 
 
 def test_files_that_do_not_go_together(tmp_path):
@@ -232,25 +208,6 @@ def test_options_that_a_format_has_no_use_for(tmp_path):
 
 A = b"the old observatory dome turns once more after nineteen years"
 B = b"bakers walked out on wednesday and the shelves stayed empty"
-
-
-def test_csv_by_the_command(tmp_path):
-    head, rows = b"key,body\r\n", [b'"a\n1","%s\n%s"\r\n' % (A, B), b"b,%s\r\n" % B, b'c,"%s\n%s"\r\n' % (A, B)]
-    file_of(tmp_path, "in.csv.xz", pack(head + b"".join(rows), "xz"))
-    done(tmp_path, "dedup", "in.csv.xz", "-o", "out.csv.gz", "--field", "body", "--removed", "removed.tsv")
-    assert unpack((tmp_path / "out.csv.gz").read_bytes(), "gz") == head + rows[0] + rows[1]
-    assert (tmp_path / "removed.tsv").read_bytes() == b"3\t1\t1.0\n"
-
-
-def test_a_table_by_the_command(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from pyarrow import parquet
-
-    table = pyarrow.table({"text": [A.decode(), B.decode(), A.decode()], "id": [7, 8, 9], "more": [None, [1], [2, 3]]})
-    parquet.write_table(table, tmp_path / "in.parquet")
-    done(tmp_path, "dedup", "in.parquet", "-o", "out.parquet", "--removed", "removed.tsv")
-    assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == table.to_pylist()[:2]
-    assert (tmp_path / "removed.tsv").read_bytes() == b"9\t7\t1.0\n"
 
 
 def test_a_message_is_one_printable_line(tmp_path):

@@ -161,12 +161,6 @@ def test_several_texts():
     assert json_fields(block + b'{"title": "E", "id": 3}\n', (b"title", b"text"), (b"id",)) is None
 
 
-def test_names_are_different():
-    for texts, names in [((b"a", b"a"), ()), ((b"a",), (b"a",)), ((), (b"a", b"b", b"a"))]:
-        with pytest.raises(ValueError, match="keys must be all different"):
-            json_fields(b'{"a": "b"}', texts, names)
-
-
 def test_many_names_and_many_escapes():
     """Decoded fields fit into the output, however many fields there are."""
     names = tuple(b"%d" % i for i in range(40))
@@ -258,14 +252,6 @@ def test_a_quote_that_nothing_closes_is_no_whole_record():
     found = csv_cells(b'a,b\n"c,d\ne,f\n', b",", (0,), 2, 2)
     assert found is not None
     assert (found[0][0].tolist(), found[1].tolist(), found[2]) == ([b"a"], [[0, 4]], 4)
-
-
-def test_places_are_within_every_row():
-    for places in [(1,), (-1,), (0, 2)]:
-        with pytest.raises(ValueError, match="places must be from 0 to 1 - 1"):
-            line_cells(b"a\n", b"\t", places, 1, 3)
-        with pytest.raises(ValueError, match="places must be from 0 to 1 - 1"):
-            csv_cells(b"a\n", b",", places, 1, 3)
 
 
 # Whole files: blocks of any size give the same documents as reading one record at a time.

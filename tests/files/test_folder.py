@@ -93,14 +93,6 @@ def test_kept_files_go_into_a_new_folder(corpus, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "in", "out"]
 
 
-def test_an_interrupted_folder_leaves_nothing(corpus, tmp_path):
-    with files.Documents(str(corpus)) as documents:
-        target = files.target(documents, str(tmp_path / "out"))
-        with pytest.raises(files.InputError, match="grew"), target:
-            files.write_kept(documents, [True, True], target)
-    assert [path.name for path in tmp_path.iterdir()] == ["in"]
-
-
 def test_places_where_a_folder_cannot_go(corpus, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_bytes(b"")
@@ -110,14 +102,6 @@ def test_places_where_a_folder_cannot_go(corpus, tmp_path):
                 files.target(documents, str(place))
         with files.Target(str(tmp_path / "file")) as target, pytest.raises(TypeError, match="FolderTarget"):
             files.write_kept(documents, [True] * 4, target)
-
-
-def test_a_folder_that_changes_is_refused(corpus):
-    with files.Documents(str(corpus)) as documents:
-        list(documents.records())
-        (corpus / "new.txt").write_bytes(b"new")
-        with pytest.raises(files.InputError, match="changed"):
-            list(documents.records())
 
 
 def test_bad_files_of_a_folder(corpus, tmp_path):
@@ -297,11 +281,6 @@ def test_no_shard_is_read_twice(shards):
     assert texts(f"{folder}/*.jsonl") == [b"a"]
 
 
-def test_a_line_of_a_shard_is_named(shards):
-    folder = shards(a_jsonl=b'{"text": "a"}\n', b_jsonl=b'{"text": "a"}\n\nbad\n')
-    assert "shards/b.jsonl, line 3: not JSON" in refusal(folder)
-
-
 def test_tables_of_a_folder_are_shards(tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow import parquet
@@ -354,11 +333,6 @@ def test_files_of_spark_are_no_shards(shards):
     assert [identity for identity, _ in read(folder, pattern="*[ST]")] == [b"_SUCCESS"]
 
 
-def test_text_and_images(shards):
-    folder = shards(a_txt=b"x", b_png=b"y")
-    assert "choose with --pattern '*.txt', or use --format files" in refusal(folder)
-
-
 def test_texts_of_a_folder(shards):
     """Each file is a document: with endings of texts, numbers or no ending."""
     names = ["NEWS", "a_md", "b_html_gz", "c_py", "d_1", "e_TXT"]
@@ -381,11 +355,3 @@ def test_options_for_folders_need_one(tmp_path):
     path = file_of(tmp_path, "a.txt", b"one\n")
     assert "--format files is for folders, and this is a file; give the format" in refusal(path, FILES)
     assert "--pattern is for folders, and this is a file; remove --pattern" in refusal(path, pattern="*.txt")
-
-
-def test_records_do_not_go_to_a_folder(shards, tmp_path):
-    with (
-        files.Documents(shards(a_jsonl=b'{"text": "a"}\n')) as documents,
-        pytest.raises(ValueError, match="output must"),
-    ):
-        files.target(documents, str(tmp_path))

@@ -211,16 +211,6 @@ def test_ids_of_nested_fields_keep_their_digits(tmp_path):
         assert [(record.id, record.source) for record in documents.records()] == [(value, value) for value in values]
 
 
-def test_record_numbers_in_place_of_ids(tmp_path):
-    path = file_of(tmp_path, "in.jsonl", b'{"id": "a", "text": "one"}\n{"id": [], "text": "two"}\n')
-    assert read(path, id_field="none") == [(b"1", b"one"), (b"2", b"two")]
-
-
-def test_the_last_of_equal_keys_counts(tmp_path):
-    path = file_of(tmp_path, "in.jsonl", FIRST + b'{"text": 5, "id": 1, "text": "\\n", "id": 2, "text": "b"}\n')
-    assert read(path)[1] == (b"2", b"b")
-
-
 def test_layout_does_not_count(tmp_path):
     line = '  { "more": [1, {"text": null}], "t\\u0065xt" : "café 😀" , "id" : 2 }  \r\n'.encode()
     path = file_of(tmp_path, "in.jsonl", FIRST + line)

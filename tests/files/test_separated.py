@@ -92,10 +92,6 @@ def test_bad_csv(tmp_path, data, line):
     assert message.endswith("; fix the line or use --on-bad-line skip")
 
 
-def test_carriage_returns_do_not_end_records(tmp_path):
-    assert "carriage return" in refusal(file_of(tmp_path, "in.csv", b"id,text\ra,one\r"))
-
-
 @pytest.mark.parametrize("text", ["plain", "read alone: \\u0061"])
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_the_end_of_line_that_a_file_lacks(tmp_path, form, text):
@@ -140,11 +136,6 @@ def test_a_byte_order_mark_counts_at_the_start_only(tmp_path):
 # Tab-separated lines without a header.
 
 
-def test_one_column_of_tsv(tmp_path):
-    path = file_of(tmp_path, "in.tsv", b"one\ntwo\n\none\n")
-    assert read(path) == [(b"1", b"one"), (b"2", b"two"), (b"3", b""), (b"4", b"one")]
-
-
 def test_further_columns_of_tsv_are_ignored_and_kept(tmp_path):
     lines = [b"a\tone\tRome\t450\n", b"b\ttwo\n", b"c\tthree\t\t\t\n"]
     path = file_of(tmp_path, "in.tsv", b"".join(lines))
@@ -155,11 +146,6 @@ def test_further_columns_of_tsv_are_ignored_and_kept(tmp_path):
 def test_quotes_mean_nothing_in_tsv(tmp_path):
     path = file_of(tmp_path, "in.tsv", b'1\t"one\n2\ttwo"\n"3"\t"\n')
     assert read(path) == [(b"1", b'"one'), (b"2", b'two"'), (b'"3"', b'"')]
-
-
-def test_equal_and_empty_ids(tmp_path):
-    path = file_of(tmp_path, "in.tsv", b"same\tone\nsame\ttwo\n\tthree\n")
-    assert [identity for identity, _ in read(path)] == [b"same", b"same", b""]
 
 
 @pytest.mark.parametrize(

@@ -61,15 +61,6 @@ def test_an_output_a_shard(tmp_path, form, packed):
     assert (tmp_path / one).read_bytes() == head + b"".join(data.removeprefix(head) for data in expected.values())
 
 
-def test_an_empty_folder_is_filled(tmp_path):
-    expected = make(tmp_path / "in", "txt", "")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out").chmod(0o750)
-    done(tmp_path, "dedup", "in/part-*.txt", "-o", "out")
-    assert contents(tmp_path / "out") == expected
-    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o750
-
-
 def test_one_shard(tmp_path):
     """A pattern may match a single file."""
     (tmp_path / "in.txt").write_bytes(STORY + b"\n" + CLOSE + b"\n")

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from running import contents, done, lsh, process, refused
 
 from lsh import files
-from lsh.storage import inputs, remote, targets, urls
+from lsh.storage import remote, targets, urls
 from lsh.storage.locations import Url
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
@@ -108,12 +108,6 @@ def test_other_names_are_no_urls(name):
     assert files.local(name) == files.shown(name) == name
 
 
-def test_a_file_with_a_colon_in_its_name_is_local(tmp_path):
-    (tmp_path / "day:1.tsv").write_bytes(LINES)
-    done(tmp_path, "dedup", "day:1.tsv", "-o", "out:1.tsv")
-    assert (tmp_path / "out:1.tsv").read_bytes() == KEPT
-
-
 def test_an_unknown_scheme(tmp_path):
     message = refused(tmp_path, "dedup", "zz://box/a.tsv", "-o", "out.tsv")
     problem = "zz:// is not a known kind of URL; use s3://, gs://, hf://, https:// or a local path"
@@ -163,18 +157,6 @@ def test_a_file_url_of_another_computer(tmp_path, url):
 # ---- memory:// ----
 
 
-def test_reads_and_writes(tmp_path, memory):
-    memory.pipe_file("/in/news.tsv", LINES)
-    line = ["--removed", "memory://out/removed.tsv", "--report", "memory://out/report.html"]
-    done(tmp_path, "dedup", "memory://in/news.tsv", "-o", "memory://out/unique.tsv.gz", *line)
-    found = stored(memory)
-    assert gzip.decompress(found["/out/unique.tsv.gz"]) == KEPT
-    assert found["/out/removed.tsv"].splitlines()[0].split(b"\t")[:2] == [b"c", b"a"]
-    assert b"memory://in/news.tsv" in found["/out/report.html"]
-    assert sorted(found) == ["/in/news.tsv", "/out/removed.tsv", "/out/report.html", "/out/unique.tsv.gz"]
-    assert contents(tmp_path) == {}
-
-
 def test_a_note_says_that_memory_disappears(tmp_path, memory):
     """As the command is a process of its own, such an output is for tests and notebooks."""
     (tmp_path / "in.tsv").write_bytes(LINES)
@@ -203,12 +185,6 @@ def test_every_command_takes_urls(tmp_path, memory):
     line = ["bad.jsonl", "-o", "memory://out.jsonl", "--on-bad-line", "skip", "--rejects", "memory://rejects.txt"]
     done(tmp_path, "dedup", *line)
     assert memory.cat_file("/rejects.txt") == b"not json\n"
-
-
-def test_a_plot_at_a_url(tmp_path, memory):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    done(tmp_path, "plan", "--plot", "memory://curve.svg")
-    assert b"<svg" in memory.cat_file("/curve.svg")
 
 
 def test_old_documents_at_a_url(tmp_path, memory):
@@ -270,14 +246,6 @@ def test_shards_go_to_as_many_outputs(tmp_path, memory, source, out):
         start = out.removeprefix("memory:/")
         found = {name.removeprefix(start): data for name, data in stored(memory).items() if name.startswith(start)}
     assert found == {"part-1.tsv": KEPT, "part-2.tsv": b"e\tone more text for the second file\n"}
-
-
-def test_local_shards_go_to_a_url(tmp_path, memory):
-    (tmp_path / "in").mkdir()
-    for number in (1, 2):
-        (tmp_path / "in" / f"{number}.tsv").write_bytes(LINES if number == 1 else b"x\tanother text altogether\n")
-    done(tmp_path, "dedup", "in", "-o", "memory://out/")
-    assert stored(memory) == {"/out/1.tsv": KEPT, "/out/2.tsv": b"x\tanother text altogether\n"}
 
 
 TEXTS = {"a.txt": STORY, "deep/b.txt": OTHER, "deep/c.txt": STORY.replace("nine", "nina"), "d.md": "something else"}
@@ -371,19 +339,6 @@ def test_a_change_between_readings_is_an_error(memory):
         memory.pipe_file("/a.tsv", LINES.replace(b"ferry", b"ferrx"))
         with pytest.raises(files.InputError, match=r"memory://a\.tsv: it changed while it was read"):
             list(documents.records())
-
-
-def test_a_change_while_it_is_read_is_an_error(memory):
-    memory.pipe_file("/a.txt", b"first\n" * 10)
-    file = inputs.Input("memory://a.txt", "")
-
-    def read() -> None:
-        with file.opened() as opened:
-            opened.read()
-            memory.pipe_file("/a.txt", b"other\n" * 10)
-
-    with pytest.raises(files.InputError, match="it changed while it was read"):
-        read()
 
 
 def test_the_position_counts_bytes(memory):
@@ -663,14 +618,6 @@ def test_a_file_of_the_web(tmp_path, web, ending):
     assert b"t0psecret" not in printed
     if not kind.ranges:  # the probe, and one download
         assert [method for method, _ in kind.log].count("GET") == 2
-
-
-def test_a_folder_of_the_web_without_its_slash(tmp_path, web):
-    """A server may send the list of a folder as a page; the error says how a folder is named."""
-    url, _ = web
-    (tmp_path / "web" / "shards").write_bytes(b"<html>")
-    message = refused(tmp_path, "stats", f"{url}/shards")
-    assert message.endswith("rename it or give --format; the URL of a folder ends in a slash")
 
 
 def test_errors_of_the_web(tmp_path, web):

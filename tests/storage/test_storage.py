@@ -35,15 +35,6 @@ def test_full_disk(tmp_path, monkeypatch, packed, room):
     assert {path.name for path in tmp_path.iterdir()} == {"in.txt", place.name}
 
 
-def test_a_file_that_changes_is_refused(tmp_path):
-    path = file_of(tmp_path, "in.txt", b"one\n")
-    with files.Documents(path) as documents:
-        list(documents.records())
-        file_of(tmp_path, "in.txt", b"one\ntwo\n")
-        with pytest.raises(files.InputError, match="changed"):
-            list(documents.records())
-
-
 def tick(folder):
     """Wait for the next tick of the clock of the filesystem, so that a later change has another time."""
     path = folder / "clock"
@@ -230,25 +221,6 @@ def test_a_full_disk_for_a_folder(tmp_path, monkeypatch):
     assert (caught.value.filename, caught.value.filename2) == (os.path.join("out", "a.txt"), None)
     assert caught.value.strerror.startswith(f"No space left on device in the folder {tmp_path / 'out'}; ")
     assert contents(tmp_path) == {}
-
-
-def test_permissions_of_a_new_file_are_the_usual_ones(tmp_path):
-    path = file_of(tmp_path, "in.txt", b"one\n")
-    kept(path, [True], tmp_path / "out.txt")
-    assert (tmp_path / "out.txt").stat().st_mode == (tmp_path / "in.txt").stat().st_mode
-
-
-def test_a_file_in_another_folder(tmp_path):
-    """The temporary file is in the folder of the target, not in the working folder."""
-    (tmp_path / "results").mkdir()
-    path = file_of(tmp_path, "in.txt", b"one\n")
-    with files.Target(str(tmp_path / "results" / "out.txt")) as target:
-        target.write(b"one\n")
-        assert len(contents(tmp_path / "results")) == 1
-        assert not (tmp_path / "results" / "out.txt").exists()
-        target.commit()
-    assert kept(path, [True], tmp_path / "results" / "out.txt") == b"one\n"
-    assert contents(tmp_path / "results") == {"out.txt": b"one\n"}
 
 
 def test_a_named_pipe_is_written_to_and_not_replaced(tmp_path):

@@ -28,7 +28,7 @@ SOURCES = {
     "engine.grouping": ["kernels/grouping.c"],
     "engine.comparing": [],
     "engine.deciding": [],
-    "segments.searching": ["kernels/search.c"],
+    "segments.searching": ["kernels/search.c", "kernels/sorted.c"],
 }
 WRITTEN = "build/cython"  # where Cython writes C, apart from the hand-written
 HEADERS = sorted(path.as_posix() for path in Path("lsh").rglob("*.h"))

@@ -1,4 +1,4 @@
-/* The kernels of lsh/kernels/search.c against plain formulas and with wrong content: segments [ROUNDS [SEED]].
+/* The kernels of lsh/kernels/sorted.c and search.c against plain formulas and with wrong content: segments [ROUNDS [SEED]].
  *
  * Each round makes a segment of random keys, and compares what is found in it, and in a merge of its bands, with formulas
  * that look at every document. Then it changes bytes of the segment at random and uses it again: nothing may be read

@@ -152,7 +152,7 @@ BREAKS = (
     ),
     Break(  # the members of an index get each other's ids
         8,
-        "lsh/engine/stored.py",
+        "lsh/engine/index_source.py",
         "        return [ids[i] for i in back.tolist()]",
         "        return [ids[-1 - i] for i in back.tolist()]",
         ("test_equals_the_list",),

@@ -23,7 +23,7 @@ from lsh.base.wording import counted
 from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
 from lsh.command.options import Running
-from lsh.command.rows import Stored, added_values, cluster_rows, is_new, removed_rows, same_id
+from lsh.command.rows import IndexDocuments, added_values, cluster_rows, is_new, removed_rows, same_id
 from lsh.engine import dedup
 from lsh.engine.dedup import CAP
 from lsh.engine.matching import Matching
@@ -439,7 +439,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         )
         watch.stage("preparing")
         result = _decide(request, texts, old if references else request.index, ranked, meter)
-        against = old if request.index is None else Stored(request.index, result.old_ids or ())
+        against = old if request.index is None else IndexDocuments(request.index, result.old_ids or ())
         watch.stage("preparing", result.summary()["seconds"])
         if request.index is not None and notes is not None:
             _note_same_id(same_id(result, texts, against))
@@ -509,7 +509,11 @@ def _decide(
 
 
 def _report(
-    request: Request, result: lsh.Deduplication, texts: TextStream, against: TextStream | Stored, meter: console.Meter
+    request: Request,
+    result: lsh.Deduplication,
+    texts: TextStream,
+    against: TextStream | IndexDocuments,
+    meter: console.Meter,
 ) -> str:
     """Return the report; the texts that it shows are read again."""
     from lsh import report
@@ -544,7 +548,7 @@ def _write(
     documents: files.Documents,
     result: lsh.Deduplication,
     texts: TextStream,
-    against: TextStream | Stored,
+    against: TextStream | IndexDocuments,
     target: files.Target | files.FolderTarget | None,
     meter: console.Meter,
 ) -> None:

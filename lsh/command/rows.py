@@ -25,7 +25,7 @@ MAX_ROWS = 1 << 12  # that are written at once
 NONE = np.empty(0, np.int64)
 
 
-class Stored:
+class IndexDocuments:
     """The documents of an index that a result names, with the methods of `TextStream` that outputs use."""
 
     num_bytes, num_files = 0, 1
@@ -33,7 +33,7 @@ class Stored:
     def __init__(self, index: Index, ids: Sequence[DocId]) -> None:
         self._index, self._ids = index, ids
 
-    def ids(self, positions: Positions) -> Stored:
+    def ids(self, positions: Positions) -> IndexDocuments:
         """Return the ids: this object has them all."""
         return self
 
@@ -57,7 +57,7 @@ class Stored:
 
 
 def removed_rows(
-    result: lsh.Deduplication, texts: TextStream, against: TextStream | Stored
+    result: lsh.Deduplication, texts: TextStream, against: TextStream | IndexDocuments
 ) -> Iterator[Iterable[bytes]]:
     """Yield removed id, kept id and similarity; with reference documents, also where the kept one is, new or old.
 
@@ -71,7 +71,7 @@ def removed_rows(
 
 
 def added_values(
-    result: lsh.Deduplication, texts: TextStream, against: TextStream | Stored
+    result: lsh.Deduplication, texts: TextStream, against: TextStream | IndexDocuments
 ) -> Iterator[files.Values | None]:
     """Yield kept id, similarity and, with reference documents, side for every document, ``None`` for a kept one."""
     position = 0
@@ -84,7 +84,7 @@ def added_values(
 
 
 def _kept_cells(
-    result: lsh.Deduplication, texts: TextStream, against: TextStream | Stored, others: Positions = NONE
+    result: lsh.Deduplication, texts: TextStream, against: TextStream | IndexDocuments, others: Positions = NONE
 ) -> Iterator[tuple[Removed, Ids, list[list[bytes]]]]:
     """Yield some removals, and for them the kept ids, the similarities and, with reference documents, the sides.
 
@@ -115,7 +115,7 @@ def is_new(removed: Removed) -> Flags:
     return removed["side"] == "new" if "side" in (removed.dtype.names or ()) else np.ones(len(removed), np.bool_)
 
 
-def same_id(result: lsh.Deduplication, texts: TextStream, against: TextStream | Stored) -> bytes | None:
+def same_id(result: lsh.Deduplication, texts: TextStream, against: TextStream | IndexDocuments) -> bytes | None:
     """Return the id of a document that was removed for a reference document with this id, of the first `MAX_ROWS`."""
     rows = result.removed[~is_new(result.removed)][:MAX_ROWS]
     ids, old = texts.ids(rows["document"]).of(rows["document"]), against.ids(rows["kept"]).of(rows["kept"])
@@ -123,7 +123,7 @@ def same_id(result: lsh.Deduplication, texts: TextStream, against: TextStream | 
 
 
 def cluster_rows(
-    result: lsh.Deduplication, texts: TextStream, against: TextStream | Stored
+    result: lsh.Deduplication, texts: TextStream, against: TextStream | IndexDocuments
 ) -> Iterator[Iterable[bytes]]:
     """Yield the number of the cluster and the id of each document that is in one."""
     clusters = result.clusters()

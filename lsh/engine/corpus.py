@@ -200,7 +200,7 @@ class Collection:
                 yield np.arange(first, first + count, dtype=needed.dtype), self.batch(first, piece, 0, count)
 
 
-class MoreDocuments(ABC):
+class CandidateSource(ABC):
     """Documents whose keys and sketches are known; those that share a bucket come after the texts of a corpus."""
 
     low_bytes: bool  # whether of their fingerprints only the low bytes of the components are known
@@ -246,12 +246,12 @@ class Corpus:
         The number of threads, and the callable for progress, as for `deduplicate`.
     is_ordered : bool
         Whether documents are decided in another order than that of their positions, or its reverse.
-    more : MoreDocuments, optional
+    more : CandidateSource, optional
         Documents that come after those of the collections.
 
     Attributes
     ----------
-    sources : list of Collection or MoreDocuments
+    sources : list of Collection or CandidateSource
         The collections, and the further documents.
     offsets : list of int
         The position of the first text of each of these, and the number of all texts.
@@ -273,10 +273,10 @@ class Corpus:
     num_threads: int
     report: Progress
     is_ordered: bool = False
-    more: MoreDocuments | None = None
+    more: CandidateSource | None = None
 
     def __post_init__(self) -> None:
-        self.sources: list[Collection | MoreDocuments] = [*self.collections]
+        self.sources: list[Collection | CandidateSource] = [*self.collections]
         self.sources += [] if self.more is None else [self.more]
         self._low_bytes = self.more is not None and self.more.low_bytes
         self.read()
@@ -345,7 +345,7 @@ class Corpus:
         self._check_bound(self.total)
         spill.trim()
 
-    def _read_more(self, more: MoreDocuments) -> None:
+    def _read_more(self, more: CandidateSource) -> None:
         """Append the further documents."""
         more.find(self, self.has_shingles)
         total = self.offsets[-1] + len(more)
@@ -470,7 +470,7 @@ class Corpus:
                 yield positions + np.int32(offset), batch
 
     def _needed_of(
-        self, collection: Collection | MoreDocuments, offset: int, needed: Array
+        self, collection: Collection | CandidateSource, offset: int, needed: Array
     ) -> Iterator[tuple[Array, Batch]]:
         if not len(needed):
             return iter(())
@@ -545,7 +545,7 @@ class Corpus:
         self.content.free()
         self.sizes.free()
 
-    def _one_of_each(self, collection: Collection | MoreDocuments, offset: int, here: Array, stands: Array) -> Batch:
+    def _one_of_each(self, collection: Collection | CandidateSource, offset: int, here: Array, stands: Array) -> Batch:
         """Return one of several identical texts of `here`, those in `stands`; copy batches that do not remain."""
         own = here[stands == here]
         found = self._needed_of(collection, offset, here - np.int32(offset))

@@ -25,12 +25,12 @@ from lsh.base.progress import checked_progress
 from lsh.engine import parts
 from lsh.engine.comparing import Pairs
 from lsh.engine.corpus import STEP, Collection, CollisionError, Corpus
+from lsh.engine.index_source import IndexCandidates, IndexSource
 from lsh.engine.layout import Layout, Part
 from lsh.engine.linking import Order, positions_of
 from lsh.engine.matching import Matching, check_length
 from lsh.engine.placing import merged
 from lsh.engine.result import Deduplication, Duplicate
-from lsh.engine.stored import Members, Stored
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan
@@ -79,7 +79,7 @@ def deduplicate(
     hasher: MinHasher | None = None,
     num_seeds: int | None = None,
     random_state: int | None = 0,
-    against: TextsOrCallable | Stored | None = None,
+    against: TextsOrCallable | IndexSource | None = None,
     keep: Keep | Sequence[float] | SupportsArray = "first",
     clusters: Clusters = "representative",
     verify: Verify = "exact",
@@ -211,7 +211,7 @@ def deduplicate(
     given: dict[str, Any] = {"recall": recall, "bands": bands, "shingles": shingles, "hasher": hasher}
     given |= {"num_seeds": num_seeds, "random_state": random_state}
     given |= {"verify": verify, "clusters": clusters, "keep": keep, "missing": missing}
-    if isinstance(against, Stored):
+    if isinstance(against, IndexSource):
         matching = Matching.of_index("against", against, threshold, **given)
     else:
         matching = Matching(threshold, **given)
@@ -221,7 +221,7 @@ def deduplicate(
 def decide(
     matching: Matching,
     texts: TextsOrCallable,
-    against: TextsOrCallable | Stored | None,
+    against: TextsOrCallable | IndexSource | None,
     run: Running,
     priorities: Callable[[], Array] | None = None,
 ) -> Deduplication:
@@ -231,12 +231,14 @@ def decide(
     """
     seconds: dict[str, float] = {}
     started = time.perf_counter()
-    collections = _collections({"texts": texts, "against": None if isinstance(against, Stored) else against}, matching)
+    collections = _collections(
+        {"texts": texts, "against": None if isinstance(against, IndexSource) else against}, matching
+    )
     size = collections[0].size
     if size is not None:
         check_length(matching.keep, size)  # an error before any work
     members = None
-    if isinstance(against, Stored):
+    if isinstance(against, IndexSource):
         matching, members = _members(matching, against)
     by_position = priorities is None and isinstance(matching.keep, str) and matching.keep in ("first", "last")
     corpus = _corpus(collections, matching, run, not by_position, members)
@@ -247,18 +249,18 @@ def decide(
     return _result(corpus, order, matching, against is not None, seconds, members)
 
 
-def _members(matching: Matching, index: Stored) -> tuple[Matching, Members]:
+def _members(matching: Matching, index: IndexSource) -> tuple[Matching, IndexCandidates]:
     """Return the members of the corpus that an index has, and the parameters with the collisions of its sketches."""
     snapshot = index._snapshot()
     if not snapshot.has_texts and matching.is_exact:
         reason = "compares texts, and the index stores none: open it with texts=, a function id -> text, or pass "
         remedy = errors.Parameter("verify", "sketch") + " to compare estimates"
         raise errors.bad_value(errors.Parameter("verify", "exact"), reason + remedy)
-    return matching.with_collisions(snapshot.collisions), Members(snapshot, matching.is_exact)
+    return matching.with_collisions(snapshot.collisions), IndexCandidates(snapshot, matching.is_exact)
 
 
 def _corpus(
-    collections: list[Collection], matching: Matching, run: Running, ordered: bool, members: Members | None
+    collections: list[Collection], matching: Matching, run: Running, ordered: bool, members: IndexCandidates | None
 ) -> Corpus:
     estimated = not matching.is_exact
     return Corpus(collections, matching.hasher, matching.bands, estimated, *run, ordered, members)
@@ -270,7 +272,7 @@ def _result(
     matching: Matching,
     sides: bool,
     seconds: dict[str, float],
-    old: Members | None = None,
+    old: IndexCandidates | None = None,
 ) -> Deduplication:
     """Decide all documents of a corpus, and return the result.
 
@@ -300,7 +302,7 @@ def _result(
 
 
 def duplicates_in(
-    stored: Stored,
+    stored: IndexSource,
     threshold: float | None,
     keep: Literal["first", "last"],
     clusters: Clusters,
@@ -324,7 +326,7 @@ def duplicates_in(
 
 
 def pairs_in(
-    stored: Stored,
+    stored: IndexSource,
     threshold: float | None,
     verify: Verify,
     max_memory: int | str | None,
@@ -344,7 +346,7 @@ def find_pairs(
     texts: TextsOrCallable,
     threshold: float | None = None,
     *,
-    others: TextsOrCallable | Stored | None = None,
+    others: TextsOrCallable | IndexSource | None = None,
     recall: float | None = None,
     bands: Bands | Plan | None = None,
     shingles: Shingles | None = None,
@@ -402,7 +404,7 @@ def find_pairs(
     _refuse_collection(threshold, "others")
     given: dict[str, Any] = {"recall": recall, "bands": bands, "shingles": shingles, "hasher": hasher}
     given |= {"num_seeds": num_seeds, "random_state": random_state, "verify": verify, "missing": missing}
-    if isinstance(others, Stored):
+    if isinstance(others, IndexSource):
         matching = Matching.of_index("others", others, threshold, **given)
     else:
         matching = Matching(threshold, **given)
@@ -410,18 +412,20 @@ def find_pairs(
 
 
 def pairs(
-    matching: Matching, texts: TextsOrCallable, others: TextsOrCallable | Stored | None, run: Running
+    matching: Matching, texts: TextsOrCallable, others: TextsOrCallable | IndexSource | None, run: Running
 ) -> Iterator[tuple[int, Any, float]]:
     """Do the work of `find_pairs`, whose parameters are checked; the documents of an index have its `Matching`."""
-    collections = _collections({"texts": texts, "others": None if isinstance(others, Stored) else others}, matching)
+    collections = _collections(
+        {"texts": texts, "others": None if isinstance(others, IndexSource) else others}, matching
+    )
     members = None
-    if isinstance(others, Stored):
+    if isinstance(others, IndexSource):
         matching, members = _members(matching, others)
     return _pairs(collections, matching, run, members)
 
 
 def _pairs(
-    collections: list[Collection], matching: Matching, run: Running, more: Members | None
+    collections: list[Collection], matching: Matching, run: Running, more: IndexCandidates | None
 ) -> Iterator[tuple[Any, Any, float]]:
     """Yield the pairs; links lead from a document to later ones, or with two collections to those of the second."""
     two = len(collections) + (more is not None) == 2
@@ -512,7 +516,7 @@ def _collections(given: dict[str, TextsOrCallable | None], matching: Matching) -
     allowed = matching.missing == "empty"
     second = list(given)[1]
     texts: object = given["texts"]
-    if isinstance(texts, Stored):
+    if isinstance(texts, IndexSource):
         method = "deduplicate" if second == "against" else "find_pairs"
         raise errors.bad_type("texts", f"must be a collection of texts, got an index; use its method {method}")
     for name, value in given.items():
@@ -583,7 +587,7 @@ def _removed(layout: Layout, decided: parts.Decided, keeps: NDArray[np.bool_], w
     return removed
 
 
-def _named(members: Members, removed: Array, near: Array) -> tuple[FoundId, ...]:
+def _named(members: IndexCandidates, removed: Array, near: Array) -> tuple[FoundId, ...]:
     """Return the ids of the old documents of two tables, and replace their numbers there by positions among these."""
     places = [np.flatnonzero(table["side"] == "old") for table in (removed, near)]
     numbers = [table[name][old] for table, name, old in zip((removed, near), ("kept", "j"), places)]

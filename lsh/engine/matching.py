@@ -14,7 +14,7 @@ import numpy as np
 
 from lsh.base import checks, errors
 from lsh.base.arrays import Array
-from lsh.engine.stored import Stored
+from lsh.engine.index_source import IndexSource
 from lsh.sketch import sketch_filter
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
@@ -112,14 +112,14 @@ class Matching:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def of_index(cls, name: str, index: Stored, threshold: object, **given: Any) -> Matching:
+    def of_index(cls, name: str, index: IndexSource, threshold: object, **given: Any) -> Matching:
         """Return the parameters for the documents of an index; those that are given must be those of the index.
 
         Parameters
         ----------
         name : str
             The parameter that has the index, for messages.
-        index : Stored
+        index : IndexSource
             The index.
         threshold : float or None
             Default: that of the index.
@@ -183,7 +183,7 @@ class Matching:
         return {name: getattr(self, name) for name in ("threshold", "hasher", "bands", "plan", "verify", "clusters")}
 
 
-def _check_same(name: str, index: Stored, given: Mapping[str, Any], random_state: object) -> None:
+def _check_same(name: str, index: IndexSource, given: Mapping[str, Any], random_state: object) -> None:
     """Check that the parameters that are given are those of an index."""
     if random_state != 0:
         reason = "and " + errors.Parameter(name) + ", an index, cannot be combined; the index has its hasher"

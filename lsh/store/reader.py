@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from lsh._minhash import band_keys
 from lsh.base import checks, threads
 from lsh.engine.dedup import duplicates_in, pairs_in
+from lsh.engine.index_source import IndexSource
 from lsh.engine.result import Duplicate
-from lsh.engine.stored import Stored
 from lsh.segments import file_format
 from lsh.segments.disk import Disk
 from lsh.segments.file_format import NO_TIME
@@ -32,7 +32,7 @@ from lsh.sketch.planning import Plan
 from lsh.store import arguments
 from lsh.store.matches import Matches
 from lsh.store.query import QueryBatch, Search, bands_recall, estimator_of, recall_at
-from lsh.store.view import IndexSnapshot, StoredPlace, View
+from lsh.store.view import StoredPlace, View, ViewSnapshot
 from lsh.store.writer import Writer
 from lsh.text.batch import Batch
 from lsh.text.collections import allows_missing, each_piece
@@ -55,7 +55,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
 
 
-class IndexReader(Stored):
+class IndexReader(IndexSource):
     """What is read of an index: its parameters, its documents, and queries."""
 
     def _set_up(self, path: str, lookup: Lookup | None, view: View, log: LogReader, disk: Disk) -> None:
@@ -185,10 +185,10 @@ class IndexReader(Stored):
         with self._reading() as view:
             return f"{len(view)} of {view.recent.next_arrival}"
 
-    def _snapshot(self) -> IndexSnapshot:
+    def _snapshot(self) -> ViewSnapshot:
         """Return the documents of this moment, for `lsh.deduplicate` and `lsh.find_pairs`."""
         with self._reading() as view:
-            return IndexSnapshot(view, self._lookup)
+            return ViewSnapshot(view, self._lookup)
 
     # ---- documents ----
 

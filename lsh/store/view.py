@@ -1,7 +1,7 @@
 """What an index holds at one moment: segments without their removed documents, and the recent documents.
 
 A place of a document is the position of its segment and its number there. The order of the documents is that of their
-arrival; the recent documents come after those of all segments. `IndexSnapshot` gives the documents of a view to
+arrival; the recent documents come after those of all segments. `ViewSnapshot` gives the documents of a view to
 `lsh.deduplicate` and `lsh.find_pairs`; later changes leave it as it is.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base.arrays import Array
-from lsh.engine.stored import Snapshot
+from lsh.engine.index_source import IndexSnapshot
 from lsh.segments import file_format
 from lsh.segments.file_format import IN_LOG, NO_TIME, IndexDamagedError
 from lsh.segments.log import LogChange, LogReader
@@ -354,7 +354,7 @@ class _RecentPart:
         return [self._texts[number] for number in numbers.tolist()]
 
 
-class IndexSnapshot(Snapshot):
+class ViewSnapshot(IndexSnapshot):
     """The documents of a view. The place of a document is its number of arrival."""
 
     def __init__(self, view: View, lookup: Lookup | None) -> None:

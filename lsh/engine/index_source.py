@@ -15,7 +15,7 @@ import numpy as np
 from lsh.base import threads
 from lsh.base.arrays import Array
 from lsh.engine.comparing import content_keys
-from lsh.engine.corpus import Corpus, MoreDocuments
+from lsh.engine.corpus import CandidateSource, Corpus
 from lsh.engine.placing import ends_of
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher, batch_fingerprints
@@ -29,7 +29,7 @@ SPARE = 1 << 20  # places of one band that are found repeatedly before each is k
 MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the products of different numbers differ
 
 
-class Snapshot(ABC):
+class IndexSnapshot(ABC):
     """The documents of an index at one moment. Each has a place, a number that ascends in the order of the index."""
 
     has_texts: bool  # whether texts can be read
@@ -63,7 +63,7 @@ class Snapshot(ABC):
         """Return the ids of the documents at some places, which ascend."""
 
 
-class Stored(ABC):
+class IndexSource(ABC):
     """An index, as `lsh.deduplicate` and `lsh.find_pairs` take it."""
 
     @property
@@ -90,16 +90,16 @@ class Stored(ABC):
         """Return the probabilities that a pair of this similarity is a candidate, and that it is one and found."""
 
     @abstractmethod
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self) -> IndexSnapshot:
         """Return the documents of this moment."""
 
 
-class Members(MoreDocuments):
+class IndexCandidates(CandidateSource):
     """The documents of an index that are members of a corpus.
 
     Parameters
     ----------
-    snapshot : Snapshot
+    snapshot : IndexSnapshot
         The documents of the index.
     is_exact : bool
         Whether pairs are compared by their texts.
@@ -110,7 +110,7 @@ class Members(MoreDocuments):
         int64: the places of the members in the index, ascending.
     """
 
-    def __init__(self, snapshot: Snapshot, is_exact: bool) -> None:
+    def __init__(self, snapshot: IndexSnapshot, is_exact: bool) -> None:
         self.snapshot, self._is_exact = snapshot, is_exact
         self.low_bytes = snapshot.has_sketches and snapshot.collisions > 0.0
         self.places: Array = np.empty(0, np.int64)

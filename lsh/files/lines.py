@@ -25,7 +25,18 @@ import numpy as np
 from lsh.base.arrays import Array
 from lsh.base.budget import Spill
 from lsh.base.errors import InputError, Words, message, words_of
-from lsh.files.blocks import BY_MARK, MARKS, Stream, blocks, check_mark, chunks, file_blocks, mark_of, note_bytes
+from lsh.files.blocks import (
+    BY_MARK,
+    MARKS,
+    READ_SIZE,
+    Stream,
+    blocks,
+    check_mark,
+    chunks,
+    file_blocks,
+    mark_of,
+    note_bytes,
+)
 from lsh.files.places import Flags, Located, Places
 from lsh.files.records import (
     SKIP,
@@ -314,7 +325,7 @@ class _Pass:
 
     def _read(self, number: int, file: Input, positions: Array) -> Iterator[tuple[Located, bytes]]:
         """Return the records of a file at some positions, which ascend, in blocks with their bytes."""
-        found = chain.from_iterable(each.blocks(file.part_size) for each in self._known_places.find(number, positions))
+        found = chain.from_iterable(each.blocks(READ_SIZE) for each in self._known_places.find(number, positions))
         blocks, others = tee(found)
         return zip(blocks, file.parts(other.runs() for other in others))
 
@@ -381,7 +392,7 @@ class _Pass:
 
     def _copy(self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object]) -> None:
         """Write the kept records of a file."""
-        file.copy(self._kept_parts(number, keep, file.part_size), part.write, report)
+        file.copy(self._kept_parts(number, keep), part.write, report)
 
     def _add(
         self,
@@ -416,12 +427,12 @@ class _Pass:
                 raise ValueError(f"the id of the kept document cannot be written in {self._encoding}") from None
         return raw[: len(raw) - len(end)] + more + end
 
-    def _kept_parts(self, number: int, keep: Flags, size: int) -> Iterator[tuple[Array, Array]]:
-        """Yield where the bytes of kept records of a file begin and end, in parts of about `size` bytes."""
+    def _kept_parts(self, number: int, keep: Flags) -> Iterator[tuple[Array, Array]]:
+        """Yield where the bytes of kept records of a file begin and end, in parts of about `READ_SIZE` bytes."""
         for first, records in self._known_places.located(number):
             kept = records.chosen(keep[first : first + len(records.begins)])
             if len(kept.begins):
-                yield from (part.runs() for part in kept.blocks(size))
+                yield from (part.runs() for part in kept.blocks(READ_SIZE))
 
     # ---- records by reading ----
 

@@ -20,11 +20,10 @@ from lsh.base.threads import prefetched
 from lsh.storage import compression, disk, remote, urls
 from lsh.storage.disk import BUFFER, STANDARD, descriptor, read_at
 from lsh.storage.locations import location
-
-Part = tuple[Array, Array]  # where some ranges of bytes begin and end, in ascending order
+from lsh.storage.remote import Part
 
 COMPRESSED_START = 16  # bytes: enough to recognise each compression
-MAX_GAP = 1 << 12  # bytes between two ranges that are read together
+MAX_GAP, MAX_READ = 1 << 12, 1 << 23  # bytes between two ranges that are read together, and of all of these
 
 
 class Input:
@@ -83,7 +82,7 @@ class Input:
             try:
                 number = descriptor(file)
                 if self._remote is not None and number is None:
-                    for end, data in remote.ahead(partial(_fetched, self._remote), parts, remote.AHEAD):
+                    for end, data in self._remote.parts(parts):
                         file.seek(end)  # the position is shown as progress
                         yield data
                     return
@@ -94,11 +93,6 @@ class Input:
                 raise self.changed() from None
             except compression.DamagedError as error:
                 raise self.damaged(error) from error
-
-    @property
-    def part_size(self) -> int:
-        """About how many bytes a part should have."""
-        return BUFFER if self._remote is None else remote.BLOCK
 
     def copy(self, parts: Iterable[Part], write: Callable[[bytes], object], report: Callable[[], object]) -> None:
         """Give the bytes of each part to `write`; call `report` after each part."""
@@ -155,10 +149,10 @@ class Input:
         return InputError(self.name, f"{compression.corrupt(self.packed, error)}{after}; create it anew")
 
 
-def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array, max_gap: int = MAX_GAP) -> bytes:
+def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array) -> bytes:
     """Return the bytes of ranges, one after the other; `read` returns bytes by their place and number.
 
-    Ranges with `max_gap` or fewer bytes between them are read together, if they begin in the same `remote.BLOCK`.
+    Ranges with `MAX_GAP` bytes or fewer between them are read together, if they begin in the same `MAX_READ` bytes.
 
     Raises
     ------
@@ -166,7 +160,7 @@ def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array, max_ga
         If the file ends before the ranges do.
     """
     pieces: list[bytes] = []
-    is_apart = (begins[1:] - ends[:-1] > max_gap) | (begins[1:] // remote.BLOCK > begins[:-1] // remote.BLOCK)
+    is_apart = (begins[1:] - ends[:-1] > MAX_GAP) | (begins[1:] // MAX_READ > begins[:-1] // MAX_READ)
     for first, stop in pairwise([0, *(np.flatnonzero(is_apart) + 1).tolist(), len(begins)]):
         begin = int(begins[first])
         data = read(begin, int(ends[stop - 1]) - begin)
@@ -178,11 +172,6 @@ def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array, max_ga
             bounds = map(slice, (begins[first:stop] - begin).tolist(), (ends[first:stop] - begin).tolist())
             pieces += map(data.__getitem__, bounds)
     return b"".join(pieces)
-
-
-def _fetched(file: remote.File, part: Part) -> tuple[int, bytes]:
-    """Return where a part of a file at a URL ends, and its bytes."""
-    return int(part[1][-1]), joined(file.read_at, *part, remote.MAX_GAP)
 
 
 def _skipping(file: IO[bytes]) -> Callable[[int, int], bytes]:

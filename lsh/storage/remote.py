@@ -18,8 +18,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from itertools import tee
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from lsh.base.arrays import Array
 from lsh.base.budget import temporary_errors
 from lsh.base.errors import InputError
 from lsh.storage.disk import Copy, changed
@@ -48,6 +50,7 @@ TAGS = ["ETag", "etag", "generation", "md5Hash", "blob_id", "LastModified", "Las
 TAGS += ["mtime", "modified", "updated", "created"]
 
 Item = TypeVar("Item")
+Part = tuple[Array, Array]  # where some ranges of bytes begin and end, in ascending order
 
 
 class State(NamedTuple):
@@ -296,13 +299,45 @@ class File:
             raise InputError(self.name, problem)
         return data
 
-    def read_at(self, begin: int, size: int) -> bytes:
-        """Return bytes of the file."""
-        return self.fetch(begin, begin + size)
-
     def fetched(self, ranges: Iterable[tuple[int, int]]) -> Generator[tuple[int, bytes], None, None]:
         """Yield each range of bytes with its start, and fetch the next ones meanwhile."""
         return ahead(lambda each: (each[0], self.fetch(*each)), ranges, AHEAD)
+
+    def parts(self, parts: Iterable[Part]) -> Iterator[tuple[int, bytes]]:
+        """Yield for each part where its last range ends, and the bytes of its ranges, joined; all ranges ascend."""
+        own, others = tee(parts)
+        start, block = 0, b""
+        with closing(self.fetched(requests(others))) as blocks:
+            for begins, ends in own:
+                pieces = []
+                for begin, end in zip(begins.tolist(), ends.tolist()):
+                    while begin < end:
+                        while begin >= start + len(block):
+                            start, block = next(blocks)
+                        stop = min(end, start + len(block))
+                        pieces.append(memoryview(block)[begin - start : stop - start])
+                        begin = stop
+                yield int(ends[-1]), b"".join(pieces)
+
+
+def requests(parts: Iterable[Part]) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of bytes to ask for: together they hold the parts, and each has up to `BLOCK` bytes.
+
+    Bytes between two ranges are read, too, if there are `MAX_GAP` or fewer.
+    """
+    start = stop = 0
+    for begins, ends in parts:
+        for begin, end in zip(begins.tolist(), ends.tolist()):
+            if start < stop and (begin > stop + MAX_GAP or (begin > stop and end > start + BLOCK)):
+                yield start, stop
+                stop = start
+            start = begin if start == stop else start
+            stop = end
+            while stop > start + BLOCK:
+                yield start, start + BLOCK
+                start += BLOCK
+    if stop > start:
+        yield start, stop
 
 
 def _has_own_ranges(filesystem: Any) -> bool:

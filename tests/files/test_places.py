@@ -18,7 +18,7 @@ from reading import BOM, DOCUMENTS, HEADS, file_of, kept, pack, unpack
 from lsh import files
 from lsh.base import budget
 from lsh.base.budget import Spill
-from lsh.files import blocks, places
+from lsh.files import blocks, lines, places
 from lsh.files.places import Places
 from lsh.storage import disk, inputs
 
@@ -84,7 +84,7 @@ def test_ranges_of_a_file(made, size):
         return
     whole = b"".join(data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist()))
     assert inputs.joined(read, begins, ends) == whole
-    assert all(after - before > inputs.MAX_GAP for (_, before), (after, _) in pairwise(reads))
+    assert all(after - before > inputs.MAX_GAP for (_, before), (after, _) in pairwise(reads))  # all of one MAX_READ
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=30), st.integers(1, 60))
@@ -112,6 +112,7 @@ def sizes(request, monkeypatch):
             (blocks, "READ_SIZE", 40),
             (blocks, "PROBE_SIZE", 8),
             (inputs, "BUFFER", 16),
+            (lines, "READ_SIZE", 30),
         ]:
             monkeypatch.setattr(module, name, size)
 

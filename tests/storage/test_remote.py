@@ -7,6 +7,7 @@ import functools
 import gzip
 import http.server
 import io
+import itertools
 import json
 import os
 import random
@@ -483,6 +484,64 @@ def test_after_a_jump_little_is_read(memory, monkeypatch):
     found = fetched(memory, monkeypatch, 20 << 20, [(18 << 20, 1000), (10 << 20, 200_000), ((10 << 20) + 200_000, 9)])
     assert len(found) <= 4
     assert sum(stop - start for start, stop in found) < 1_000_000
+
+
+def check_requests(parts, block):
+    """The ranges that are asked for hold the parts, begin and end with them, ascend, and have up to `block` bytes."""
+    found = list(remote.requests([np.array(part).T for part in parts]))
+    wanted = [(begin, end) for part in parts for begin, end in part]
+    assert all(0 < stop - start <= block for start, stop in found)
+    assert all(stop <= start for (_, stop), (start, _) in itertools.pairwise(found))
+    joined = [found[0]]
+    for start, stop in found[1:]:
+        joined[-1:] = [(joined[-1][0], stop)] if start == joined[-1][1] else [joined[-1], (start, stop)]
+    assert all(any(start <= begin and end <= stop for start, stop in joined) for begin, end in wanted)
+    assert {start for start, _ in joined} <= {begin for begin, _ in wanted}
+    assert {stop for _, stop in joined} <= {end for _, end in wanted}
+
+
+MB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([[(5, 9)]], [(5, 9)]),
+        ([[(5, 9), (9 + MB, 10 + MB)]], [(5, 10 + MB)]),
+        ([[(5, 9), (10 + MB, 11 + MB)]], [(5, 9), (10 + MB, 11 + MB)]),
+        ([[(0, MB)], [(MB, 2 * MB)], [(2 * MB + 5, 3 * MB)]], [(0, 3 * MB)]),
+        ([[(0, 20 * MB)]], [(0, 8 * MB), (8 * MB, 16 * MB), (16 * MB, 20 * MB)]),
+        ([[(0, 7 * MB), (7 * MB + 9, 9 * MB)]], [(0, 7 * MB), (7 * MB + 9, 9 * MB)]),  # a gap ends a request
+        ([[(at * MB, at * MB + 9) for at in range(10)]], [(0, 7 * MB + 9), (8 * MB, 9 * MB + 9)]),
+        ([], []),
+    ],
+)
+def test_neighbours_are_asked_for_together(parts, expected):
+    assert list(remote.requests([np.array(part).T for part in parts])) == expected
+
+
+@strategies.examples(200)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 90)), min_size=1, max_size=5), min_size=1),
+    st.integers(1, 100),
+    st.integers(0, 40),
+)
+def test_requests_hold_the_parts(steps, block, gap):
+    at, parts = 0, []
+    for some in steps:
+        parts.append([])
+        for skipped, size in some:
+            parts[-1].append((at + skipped, at + skipped + size))
+            at += skipped + size
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remote, "BLOCK", block)
+        patch.setattr(remote, "MAX_GAP", gap)
+        check_requests(parts, block)
+        data = random.Random(at).randbytes(at)
+        fsspec.filesystem("memory").pipe_file("/parts", data)
+        found = list(remote.File("memory://parts").parts([np.array(part).T for part in parts]))
+    expected = [(part[-1][1], b"".join(data[begin:end] for begin, end in part)) for part in parts]
+    assert found == expected
 
 
 def test_few_requests_for_documents_here_and_there(memory, monkeypatch):

@@ -193,6 +193,7 @@ class Direct:
         elif sys.stdout is None:
             raise OSError("standard output is closed; redirect it to a file")
         else:
+            sys.stdout.flush()  # what was printed before comes before
             self.file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
 
     def complete(self) -> None:

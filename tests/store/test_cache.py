@@ -6,33 +6,26 @@ fault of mattilyra/LSH states the correct behaviour.
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import copy
-import gc
-import importlib
 import itertools
 import math
-import multiprocessing
+import os
 import pickle
-import random
 import re
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Hashable, Mapping, Set
+from collections.abc import Hashable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache as memoise
 
 import numpy
 import pytest
 import reference
-import running
 import strategies
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -40,7 +33,6 @@ import lsh
 import lsh.lsh
 import lsh.store.cache
 from lsh import Bands, Cache, MinHasher
-from lsh.engine.grouping import BucketSets, BucketTables
 from lsh.sketch.planning import plan_for
 from lsh.store.banded import BandedStore
 
@@ -86,174 +78,40 @@ def contents(cache: Cache) -> tuple:
 # The tests of mattilyra/LSH with 200 seeds, at four settings of bands, bytes and widths.
 
 SETTINGS = [(4, 2, 20), (8, 3, 40), (4, 6, 50), (8, 4, 20)]  # bytes, length of a shingle, bands
-for_all_settings = pytest.mark.parametrize(("hashbytes", "n", "num_bands"), SETTINGS)
 
 
-@for_all_settings
-def test_stored_document_is_found_by_text_and_by_id(hashbytes, n, num_bands):
+@pytest.mark.parametrize(("hashbytes", "n", "num_bands"), SETTINGS)
+def test_the_answers_of_upstream(hashbytes, n, num_bands):
     cache = filled(hashbytes, n, num_bands)
     for doc_id, text in enumerate([MARKET, FERRY, BRIDGE, FERRY_LESS]):
         assert cache.is_duplicate(text)
         assert cache.is_duplicate(text, doc_id)
         assert doc_id in cache.get_duplicates_of(text)
         assert doc_id in cache.get_duplicates_of(doc_id=doc_id)
-
-
-@for_all_settings
-def test_document_with_one_word_removed_is_found(hashbytes, n, num_bands):
-    cache = make(hashbytes, n, num_bands)
-    cache.add_doc(MARKET, 0)
-    cache.add_doc(FERRY, 1)
-    assert cache.is_duplicate(FERRY_LESS)
-    assert cache.get_duplicates_of(FERRY_LESS) == {1}
-
-
-@for_all_settings
-def test_all_duplicates_grow_as_copies_are_added(hashbytes, n, num_bands):
-    cache = filled(hashbytes, n, num_bands)
+    assert cache.get_duplicates_of(FERRY_LESS) == {1, 3}
     assert cache.get_all_duplicates() == {(1, 3)}
     cache.add_doc(FERRY, 4)
     assert cache.get_all_duplicates() == {(1, 3), (1, 4), (3, 4)}
-
-
-@for_all_settings
-def test_removed_documents_are_gone(hashbytes, n, num_bands):
-    cache = filled(hashbytes, n, num_bands)
-    cache.add_doc(FERRY, 4)
+    for least in numpy.linspace(0.1, 0.9, 9):
+        assert cache.filter_candidates([(0, 1), (1, 4)], least) == {(1, 4)}
+        assert {(1, 4)} <= cache.get_all_duplicates(min_jaccard=least) <= cache.get_all_duplicates()
+        assert {1, 4} <= cache.get_duplicates_of(doc_id=1, min_jaccard=least) <= {1, 3, 4}
     cache.remove_id(3)
     assert cache.get_all_duplicates() == {(1, 4)}
     assert list(cache) == [0, 1, 2, 4]
     cache.remove_doc(FERRY)  # both copies
-    assert cache.get_all_duplicates() == set()
-    assert not cache.is_duplicate(FERRY)
     assert list(cache) == [0, 2]
-    assert cache.is_duplicate(MARKET)
-    assert cache.is_duplicate(BRIDGE)
-
-
-@for_all_settings
-def test_clear_empties(hashbytes, n, num_bands):
-    cache = filled(hashbytes, n, num_bands)
-    cache.clear()
-    assert len(cache) == 0
-    assert not cache.is_duplicate(FERRY)
     assert cache.get_all_duplicates() == set()
-    assert all(len(band) == 0 for band in cache.bins)
+    assert not cache.is_duplicate(FERRY)
+    assert cache.is_duplicate(MARKET)
+    cache.clear()
+    assert (len(cache), cache.get_all_duplicates(), sum(map(len, cache.bins))) == (0, set(), 0)
+    assert not cache.is_duplicate(MARKET)
     cache.add_doc(FERRY, 1)
     assert cache.get_duplicates_of(FERRY_LESS) == {1}
 
 
-@both_sizes
-@pytest.mark.parametrize("n", [2, 3, 4, 5, 6])
-def test_more_bands_never_find_fewer(hashbytes, n):
-    """This holds if each band of the larger number is part of a band of the smaller one, as for 20 and 40."""
-    texts = [
-        FERRY,
-        FERRY_LESS,
-        FERRY[:90] + MARKET[:40],
-        MARKET,
-        MARKET[30:] + BRIDGE[:60],
-        BRIDGE,
-        BRIDGE[:70] + FERRY,
-    ]
-    found = []
-    for num_bands in (5, 10, 20, 40, 200):
-        cache = make(hashbytes, n, num_bands)
-        cache.add_docs(texts, range(len(texts)))
-        found.append(cache.get_all_duplicates())
-    for fewer, more in itertools.pairwise(found):
-        assert fewer <= more
-    assert len(found[0]) < len(found[-1])
-
-
-@for_all_settings
-def test_min_jaccard_keeps_the_identical_pair(hashbytes, n, num_bands):
-    cache = make(hashbytes, n, num_bands)
-    cache.add_docs(["0123456789" * 3, FERRY, "ABCDEFGHIJKLM" * 2, FERRY, "+-*/%#@&" * 4], range(5))
-    for least in numpy.linspace(0.1, 0.9, 9):
-        assert cache.get_all_duplicates(min_jaccard=least) == {(1, 3)}
-        assert cache.get_duplicates_of(doc_id=1, min_jaccard=least) == {1, 3}
-        assert cache.filter_candidates([(0, 1), (1, 3), (2, 4)], least) == {(1, 3)}
-
-
-@pytest.mark.parametrize("num_bands", [3, 7, 199, 201, 400])
-def test_band_count_that_does_not_divide_the_seeds(num_bands):
-    hasher = MinHasher(200)
-    for error in (AssertionError, ValueError):
-        with pytest.raises(error, match=rf"num_bands must divide the number of seeds \(200\), got {num_bands}; use "):
-            Cache(hasher, num_bands=num_bands)
-
-
 # Faults of mattilyra/LSH that are fixed here.
-
-
-def pair_of_known_similarity() -> tuple[Cache, float]:
-    """A cache of ids "a" and "b" that share a bin, and their similarity as estimated by the reference."""
-    cache = make(4, 5, 50)
-    cache.add_doc(FERRY, "a")
-    cache.add_doc(FERRY[:110], "b")
-    rows = [row.tolist() for row in cache.fingerprints.values()]
-    return cache, reference.similarity(*rows, 4)
-
-
-def test_min_jaccard_filters():
-    cache, estimate = pair_of_known_similarity()
-    assert 0.3 < estimate < 0.9
-    assert cache.get_all_duplicates() == {("a", "b")}
-    assert cache.get_all_duplicates(min_jaccard=0.95) == set()
-    assert cache.get_duplicates_of(doc_id="a", min_jaccard=0.95) == {"a"}
-    assert cache.get_duplicates_of(FERRY, min_jaccard=0.95) == {"a"}
-    assert list(cache.iter_duplicates(min_jaccard=0.95)) == []
-    assert cache.filter_candidates({("a", "b"), ("a", "a")}, 0.95) == {("a", "a")}
-
-
-def test_min_jaccard_is_of_the_positional_estimate_and_includes_it():
-    """The pair is found at the estimate and not at the next float; the overlap of the value sets is smaller."""
-    cache, estimate = pair_of_known_similarity()
-    a, b = (set(row.tolist()) for row in cache.fingerprints.values())
-    assert len(a & b) / len(a | b) < estimate
-    above = math.nextafter(estimate, 1)
-    assert cache.get_all_duplicates(estimate) == {("a", "b")}
-    assert cache.get_all_duplicates(above) == set()
-    assert cache.get_duplicates_of(doc_id="b", min_jaccard=estimate) == {"a", "b"}
-    assert cache.get_duplicates_of(doc_id="b", min_jaccard=above) == {"b"}
-    assert cache.filter_candidates([("b", "a")], estimate) == {("b", "a")}
-    assert cache.filter_candidates([("b", "a")], above) == set()
-
-
-@both_sizes
-def test_short_documents_are_their_own_shingle(hashbytes):
-    """Texts that are shorter than the shingle are not duplicates of each other, and are removed one by one."""
-    cache = make(hashbytes, 8)
-    cache.add_docs(["abc", "xyz", "q", "abc"], range(4))
-    assert cache.get_all_duplicates() == {(0, 3)}
-    assert cache.get_duplicates_of("xyz") == {1}
-    assert not cache.is_duplicate("qq")
-    cache.remove_doc("q")
-    assert list(cache) == [0, 1, 3]
-
-
-@both_sizes
-def test_texts_without_shingles_are_in_no_bin(hashbytes):
-    cache = make(hashbytes)
-    cache.add_docs(["", FERRY, b""], ["e", "f", "g"])
-    assert list(cache) == ["e", "f", "g"]
-    assert all(set(itertools.chain.from_iterable(band.values())) == {"f"} for band in cache.bins)
-    assert cache.get_all_duplicates() == set()
-    assert not cache.is_duplicate("")
-    assert cache.get_duplicates_of(doc_id="e") == set()
-    assert cache.get_duplicates_of("", min_jaccard=0) == set()
-    assert cache.filter_candidates([("e", "g"), ("e", "e"), ("f", "f")], 0.1) == {("f", "f")}
-    assert cache.fingerprints["e"].tolist() == cache.hasher.empty.tolist()
-    cache.remove_id("e")
-    assert list(cache) == ["f", "g"]
-    cache.add_doc("", "e")
-    cache.add_doc(MARKET, "g")  # an empty text is replaced by another text, and vice versa
-    cache.add_doc("", "f")
-    assert cache.get_duplicates_of(MARKET) == {"g"}
-    assert not cache.is_duplicate(FERRY)
-    cache.remove_doc("")
-    assert list(cache) == ["g"]
 
 
 @both_sizes
@@ -273,22 +131,12 @@ def test_an_empty_text_finds_nothing_even_in_a_bin_of_largest_values(hashbytes):
 
 def test_nothing_is_held_on_to():
     """A text is freed when its caller deletes it, because the cache stores fingerprints only."""
-
-    class Text(bytes):
-        alive = 0
-
-        def __init__(self, *_):
-            Text.alive += 1
-
-        def __del__(self):
-            Text.alive -= 1
-
-    cache = make()
-    cache.add_doc(Text(FERRY.encode()), 1)
-    cache.add_docs([Text(b"one"), Text(b"two")], [2, 3])
-    assert cache.is_duplicate(Text(FERRY.encode()))
-    gc.collect()
-    assert Text.alive == 0
+    cache, texts = make(), [FERRY.encode() + b"!", b"the one text", b"the other text"]
+    before = [sys.getrefcount(text) for text in texts]
+    cache.add_doc(texts[0], 1)
+    cache.add_docs(texts[1:], [2, 3])
+    assert cache.is_duplicate(texts[0])
+    assert [sys.getrefcount(text) for text in texts] == before
 
 
 def test_fingerprints_are_copied_in_and_read_only_out():
@@ -308,34 +156,6 @@ def test_fingerprints_are_copied_in_and_read_only_out():
     assert cache.get_all_duplicates(1.0) == {("f", "g"), ("f", "h"), ("g", "h")}
 
 
-UNKNOWN = "no document is stored under the doc_id 'who'; give doc, or the id of a stored document"
-
-
-def test_unknown_ids():
-    cache = filled()
-    before = contents(cache)
-    with pytest.raises(KeyError) as caught:
-        cache.remove_id("who")
-    assert caught.value.args == ("who",)
-    with pytest.raises(ValueError, match=f"^{re.escape(UNKNOWN)}$"):
-        cache.get_duplicates_of(doc_id="who")
-    with pytest.raises(ValueError, match=r"^doc or doc_id must be given, got neither$"):
-        cache.get_duplicates_of()
-    with pytest.raises(KeyError):
-        cache.filter_candidates([(1, "who")], 0.5)
-    with pytest.raises(KeyError):
-        cache.fingerprints["who"]
-    assert cache.get_duplicates_of(FERRY, "who") == {1, 3}  # with an unknown id, the document is used
-    assert cache.is_duplicate(FERRY, "who")
-    assert not cache.is_duplicate("none of these", "who")
-    with pytest.raises(ValueError, match=f"^{re.escape(UNKNOWN)}$"):
-        cache.is_duplicate(doc_id="who")
-    with pytest.raises(ValueError, match=r"^doc or doc_id must be given, got neither$"):
-        cache.is_duplicate()
-    assert cache.get_duplicates_of("none of these", 1) == {1, 3}  # a known id takes precedence over the document
-    assert contents(cache) == before
-
-
 def test_remove_doc_compares_whole_fingerprints():
     """Documents that agree in the first band, or in all components but one, are not removed."""
     cache = Cache(MinHasher(20, 4), bands=Bands(4, 4))
@@ -350,55 +170,6 @@ def test_remove_doc_compares_whole_fingerprints():
     assert list(cache) == [1, 2]
 
 
-def test_every_pair_comes_once_the_earlier_first():
-    cache = make()
-    ids = ["z", 5, ("t", 1), "a", -3]
-    cache.add_docs([FERRY] * 5, ids)
-    pairs = list(cache.iter_duplicates())
-    assert len(pairs) == 10
-    assert set(pairs) == set(itertools.combinations(ids, 2)) == cache.get_all_duplicates()
-
-
-def test_a_stored_document_finds_itself():
-    cache = filled()
-    assert cache.get_duplicates_of(doc_id=0) == {0}
-    assert cache.get_duplicates_of(MARKET) == {0}
-    assert cache.is_duplicate(MARKET, doc_id=0)
-    assert cache.is_duplicate(doc_id=0) is cache.is_duplicate(None, 0) is True
-    assert cache.query(id=0) == ()  # without itself
-
-
-def test_two_processes_agree(tmp_path):
-    """Including the keys: default seeds are fixed, and no key depends on Python's hash."""
-    script = (
-        "import lsh, sys; c = lsh.Cache(lsh.MinHasher(100, 5), 20); c.add_doc(sys.argv[1], 'x');"
-        "print([list(band) for band in c.bins])"
-    )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", script, FERRY],
-            check=True,
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=running.environment(PYTHONHASHSEED=seed),
-        ).stdout
-        for seed in ("1", "2")
-    }
-    cache = Cache(MinHasher(100, 5), 20)
-    cache.add_doc(FERRY, "x")
-    assert printed == {f"{[list(band) for band in cache.bins]}\n"}
-
-
-@both_sizes
-def test_keys_are_those_of_the_reference(hashbytes):
-    for bands in (Bands(20, 5), Bands(widths=(1, 30, 2, 60))):
-        cache = Cache(MinHasher(100, 5, hashbytes=hashbytes), bands=bands)
-        cache.add_doc(FERRY, "x")
-        row = reference.fingerprint(FERRY, reference.seed_values(100, 0), hashbytes=hashbytes, n=5, unit="byte")
-        assert [list(band) for band in cache.bins] == [[key] for key in reference.band_keys(row, bands.widths)]
-
-
 # The properties of a cache.
 
 
@@ -410,26 +181,31 @@ def test_face():
     assert Cache(hasher, 20).band_width == Cache(hasher=hasher, num_bands=20).band_width == 5
     mixed = Cache(hasher, bands=Bands(widths=(40, 7, 8)))
     assert (mixed.num_bands, mixed.band_width) == (3, (40, 7, 8))
+    row = hasher.fingerprint(FERRY).tolist()
+    pieces = [(band, piece.tolist()) for band, piece in mixed.bins_(hasher.fingerprint(FERRY))]
+    assert pieces == [(0, row[:40]), (1, row[40:47]), (2, row[47:55])]
     cache.add_doc(FERRY, 1)
     assert repr(cache) == f"<Cache of 1 documents, Bands(10, 10), {hasher!r}>"
     assert (len(cache), 1 in cache, 2 in cache) == (1, True, False)
+    with cache._changing(), ThreadPoolExecutor(1) as pool:  # what never changes does not wait
+        for name in ("bands", "num_bands", "band_width", "hasher"):
+            pool.submit(getattr, cache, name).result(60)
+        assert len(pool.submit(list, cache.bins_(MARKET)).result(60)) == 10
 
 
 @pytest.mark.parametrize("scheme", ["murmur3", "fss"])
-@pytest.mark.parametrize("seeds", [1, 2, 3, 4, 7, 10, 31, 97, 100, 101, 128, 1009])
-def test_without_bands_they_are_planned(seeds, scheme):
+def test_without_bands_they_are_planned(scheme):
     """For any number of seeds: bands for .8 at .99, or, if none reach .99, those with the highest recall."""
-    hasher = MinHasher(seeds, 4, scheme=scheme)
-    cache = Cache(hasher)
-    if seeds < 3:
-        assert cache.bands == Bands(seeds, 1)
-        with pytest.raises(ValueError, match="too few"):
-            Cache.create(hasher)
-    else:
-        assert cache.bands == Cache.create(hasher).bands
-        assert cache.bands.probability(0.8) >= 0.99
-    cache.add_docs([FERRY, FERRY], list("ab"))
-    assert cache.get_all_duplicates() == {("a", "b")}
+    for seeds in (1, 2, 3, 7, 100, 1009):
+        hasher = MinHasher(seeds, 4, scheme=scheme)
+        cache = Cache(hasher)
+        if seeds < 3:
+            assert cache.bands == Bands(seeds, 1)
+            with pytest.raises(ValueError, match="too few"):
+                Cache.create(hasher)
+        else:
+            assert cache.bands == Cache.create(hasher).bands
+            assert cache.bands.probability(0.8) >= 0.99
 
 
 @pytest.mark.parametrize("scheme", ["murmur3", "fss"])
@@ -441,15 +217,12 @@ def test_planned(scheme):
     assert cache.plan == lsh.Plan(cache.bands, 0.8, 0.95, 128)
     assert cache.bands == Bands(widths=[7] * 2 + [8] * 14)
     assert cache.bands.probability(0.8) >= 0.95
-    for same in ({}, {"threshold": 0.8}, {"recall": 0.99}, {"threshold": 0.8, "recall": 0.99}):
+    for same in ({}, {"threshold": 0.8}, {"recall": 0.99}):
         assert Cache.create(hasher, **same).plan == plan_for(hasher, 0.8, 0.99, filtered=False)
     assert 0.99 <= Cache.create(hasher).bands.probability(0.8) < 0.993
-    cache.add_docs([FERRY, FERRY + "!"], list("ab"))
-    assert cache.get_duplicates_of(doc_id="a") == {"a", "b"}
-    assert copy.deepcopy(cache).bands == cache.bands
 
 
-def test_created_without_a_hasher():
+def test_created_without_a_hasher_or_with_bands():
     """With the defaults of `Index.create`."""
     words = lsh.Shingles(2, "word")
     assert Cache.create().hasher == MinHasher(128, scheme="fss", shingles=lsh.Shingles(8))
@@ -459,13 +232,9 @@ def test_created_without_a_hasher():
     planned = lsh.plan(0.7, 0.9, 64, shingles=words, background=["red green blue", "red green white"])
     cache = Cache.create(bands=planned)
     assert (cache.hasher.num_seeds, cache.hasher.shingles, cache.plan) == (64, words, planned)
-
-
-def test_created_with_bands():
     bands = Bands(20, 5)
     cache = Cache.create(MinHasher(100), bands=bands, threshold=0.7)
-    assert cache.bands == bands
-    assert cache.plan == lsh.Plan(bands, 0.7, bands.probability(0.7), 100)
+    assert (cache.bands, cache.plan) == (bands, lsh.Plan(bands, 0.7, bands.probability(0.7), 100))
     assert Cache.create(MinHasher(100), bands=bands, threshold=1.0).plan.threshold == 1
 
 
@@ -482,34 +251,36 @@ def test_the_plan_of_bands(scheme):
     assert Cache(hasher, bands=planned).plan == planned
 
 
-def test_the_first_form_is_a_module_of_its_own():
-    from lsh import lsh as first
-
-    assert first is importlib.import_module("lsh.lsh")
-    assert first is not lsh
-    assert len(first.Cache(bands=4, hasher=MinHasher(16))) == 0
-
-
 def test_bins_are_shaped_as_upstreams():
-    """A sequence that has, for each band, a mapping from keys to sets of ids."""
+    """A sequence that has, for each band, a read-only mapping from keys to sets of ids."""
     cache = filled()
-    assert len(cache.bins) == 20
-    for band, bins in enumerate(cache.bins):
-        assert isinstance(bins, Mapping)
-        assert cache.bins[band] == bins
-        assert len(bins) == len(list(bins)) == len(set(bins))
-        for key in bins:
+    bins = cache.bins
+    assert len(bins) == 20
+    for band in bins:
+        assert isinstance(band, Mapping)
+        assert len(band) == len(list(band)) == len(set(band))
+        for key in band:
             assert isinstance(key, int)
             assert 0 <= key < 2**64
-            assert key in bins
-            assert isinstance(bins[key], Set)
-            assert bins[key] == set(bins[key])
-            assert len(bins[key]) == len(list(bins[key]))
-        assert sorted(itertools.chain.from_iterable(bins.values())) == [0, 1, 2, 3]
+            assert isinstance(band[key], Set)
+            assert len(band[key]) == len(list(band[key]))
+        assert sorted(itertools.chain.from_iterable(band.values())) == [0, 1, 2, 3]
         for absent in (0, -1, 2**64, "key", None, 1.5):
-            assert absent not in bins
-            assert bins.get(absent) is None
-    assert {1, 3} in [set(ids) for band in cache.bins for ids in band.values()]
+            assert absent not in band
+            assert band.get(absent) is None
+    key = next(iter(bins[0]))
+    with pytest.raises(TypeError):
+        bins[0] = {}
+    with pytest.raises(TypeError):
+        bins[0][key] = {9}
+    with pytest.raises(KeyError) as caught:
+        bins[0][12345]
+    assert caught.value.args == (12345,)
+    held = bins[0][key]
+    cache.clear()
+    assert len(bins[0]) == 0  # the view changes, a set read from it earlier does not
+    assert key not in bins[0]
+    assert len(held) >= 1
 
 
 def test_a_pass_over_the_bins_shows_one_moment():
@@ -528,173 +299,27 @@ def test_a_pass_over_the_bins_shows_one_moment():
         assert [list(ids) for ids in sets] == [ids for _, ids in expected]
 
 
-def test_bins_of_the_tables():
-    """Keys ordered by first document, members in order of insertion, bounds, and rejected arguments."""
-    tables = BucketTables(2)
-    assert [array.tolist() for array in tables.bins(1)] == [[], [], [0]]
-    tables.reserve(8, 8)
-    keys = numpy.array([[7, 5, 7, 9, 5, 7], [1, 2, 3, 4, 5, 6]], numpy.uint64)
-    tables.insert(keys, numpy.array([4, 2, 0, 3, 1, 5], numpy.uint32))
-    found = tables.bins(0)
-    assert [array.dtype for array in found] == [numpy.uint64, numpy.uint32, numpy.intp]
-    assert [array.tolist() for array in found] == [[5, 9, 7], [2, 1, 3, 4, 0, 5], [0, 2, 3, 6]]
-    assert [list(ids) for ids in BucketSets(list("abcdefgh"), *found[1:])] == [["c", "b"], ["d"], ["e", "a", "f"]]
-    assert [array.tolist() for array in tables.bins(1)] == [[3, 5, 2, 4, 1, 6], [0, 1, 2, 3, 4, 5], list(range(7))]
-    for band in (-1, 2):
-        with pytest.raises(IndexError, match=f"band {band} of 2"):
-            tables.bins(band)
-    queries = numpy.array([[7, 5, 0, 9], [0, 2, 9, 1]], numpy.uint64)
-    expected = [[0, 4, 5], [1, 2], [], [3, 4]]
-    for first in range(5):
-        for enough in (1, 3, 4, 100):
-            bounds, documents = tables.candidates(queries, first, enough)
-            assert (bounds.dtype, documents.dtype) == (numpy.int64, numpy.uint32)
-            found = [own.tolist() for own in numpy.split(documents, bounds[1:-1])] if len(bounds) > 1 else []
-            assert found == expected[first : first + len(found)]
-            assert sum(map(len, found[:-1])) < enough
-            assert len(documents) >= enough or len(found) == len(expected) - first
-    for wrong in (queries[:1], numpy.zeros((3, 1), numpy.uint64)):
-        with pytest.raises(ValueError, match=r"keys must have shape \(2, queries\)"):
-            tables.candidates(wrong)
-    for first in (-1, 5):
-        with pytest.raises(ValueError, match="first must be at most the queries"):
-            tables.candidates(queries, first)
-    documents = numpy.array([0, 1], numpy.uint32)
-    for bounds in ([], [0, 3], [-1, 1], [0, 2, 1]):
-        with pytest.raises(ValueError, match="bounds must ascend from 0 to at most 2"):
-            BucketSets(["a", "b"], documents, numpy.array(bounds, numpy.intp))
-    with pytest.raises(ValueError, match="documents must be less than 1, got 1"):
-        BucketSets(["a"], documents, numpy.array([0, 2], numpy.intp))
-    objects = ["a", "b"]
-    sets = BucketSets(objects, documents, numpy.array([0, 2], numpy.intp))
-    objects.clear()  # the sets hold their own list
-    assert [list(ids) for ids in sets] == [["a", "b"]]
-    assert list(sets) == []
-
-
-def test_bins_are_read_only_and_up_to_date():
-    cache = filled()
-    bins = cache.bins
-    key = next(iter(bins[0]))
-    with pytest.raises(TypeError):
-        bins[0] = {}
-    with pytest.raises(TypeError):
-        bins[0][key] = {9}
-    with pytest.raises(TypeError):
-        del bins[0][key]
-    assert not hasattr(bins[0], "clear")
-    assert not hasattr(bins[0][key], "add")
-    with pytest.raises(KeyError) as caught:
-        bins[0][12345]
-    assert caught.value.args == (12345,)
-    held = bins[0][key]
-    cache.clear()
-    assert len(bins[0]) == 0  # the view changes, a set read from it earlier does not
-    assert key not in bins[0]
-    assert len(held) >= 1
-
-
-def test_fingerprints_are_a_read_only_mapping():
+def test_a_pass_over_the_fingerprints_shows_one_moment():
     cache = filled()
     view = cache.fingerprints
     assert isinstance(view, Mapping)
-    assert list(view) == [0, 1, 2, 3]
-    assert len(view) == 4
-    assert numpy.array_equal(view[1], cache.hasher.fingerprint(FERRY))
+    assert (list(view), len(view)) == ([0, 1, 2, 3], 4)
     with pytest.raises(TypeError):
         view[1] = view[2]
-    cache.remove_id(1)
-    assert 1 not in view
-
-
-def test_a_pass_over_the_fingerprints_shows_one_moment():
-    cache = filled()
     cache.remove_id(0)
-    before = {doc_id: row.tolist() for doc_id, row in zip(cache, map(cache.fingerprints.get, cache))}
-    items, values = iter(cache.fingerprints.items()), iter(cache.fingerprints.values())
+    assert 0 not in view
+    before = {doc_id: row.tolist() for doc_id, row in zip(cache, map(view.get, cache))}
+    items, values = iter(view.items()), iter(view.values())
     found = [next(items)]
     cache.remove_id(2)
     cache.add_doc(MARKET, 1)
     cache.add_docs([f"text {i}" for i in range(100)], range(10, 110))
     found += items
     cache.clear()
-    assert [doc_id for doc_id, _ in found] == [1, 2, 3]
     assert {doc_id: row.tolist() for doc_id, row in found} == before
     assert [row.tolist() for row in values] == list(before.values())
     assert not any(row.flags.writeable for _, row in found)
-    assert dict(cache.fingerprints.items()) == dict(cache.fingerprints) == {}
-
-
-def test_fingerprints_are_passed_over_while_another_thread_removes():
-    cache = Cache(MinHasher(4, 4), bands=Bands(1, 4))
-    rows = cache.hasher.fingerprints([f"a story of number {i}" for i in range(200)])
-    cache.add_fingerprints(rows, range(200))
-    done = threading.Event()
-
-    def write():
-        for _ in range(30):
-            for doc_id in range(0, 200, 2):
-                cache.remove_id(doc_id)
-            cache.add_fingerprints(rows[::2], range(0, 200, 2))
-        done.set()
-
-    def read():
-        while not done.is_set():
-            found = dict(cache.fingerprints.items())
-            assert set(range(1, 200, 2)) <= found.keys()
-            assert all((found[doc_id] == rows[doc_id]).all() for doc_id in found)
-            assert 100 <= len(list(cache.fingerprints.values())) <= 200
-
-    run_together(write, read)
-
-
-@both_sizes
-def test_bins_of_a_fingerprint(hashbytes):
-    cache = Cache(MinHasher(20, 4, hashbytes=hashbytes), bands=Bands(widths=(3, 1, 5)))
-    row = cache.hasher.fingerprint(FERRY)
-    pieces = list(cache.bins_(row))
-    assert [band for band, _ in pieces] == [0, 1, 2]
-    assert [piece.tolist() for _, piece in pieces] == [row[:3].tolist(), row[3:4].tolist(), row[4:9].tolist()]
-
-
-def test_many_at_once_is_one_by_one():
-    texts = [FERRY, MARKET, "", FERRY_LESS, "short", BRIDGE, MARKET]
-    for hashbytes in (4, 8):
-        single, batch, rows, one_row = (make(hashbytes) for _ in range(4))
-        for doc_id, text in enumerate(texts):
-            single.add_doc(text, doc_id)
-            one_row.add_fingerprint(one_row.hasher.fingerprint(text), doc_id)
-        batch.add_docs(iter(texts), iter(range(7)))
-        rows.add_fingerprints(rows.hasher.fingerprints(texts), range(7))
-        assert contents(single) == contents(batch) == contents(rows) == contents(one_row)
-        assert single.get_all_duplicates() == {(0, 3), (1, 6)}
-
-
-def test_ids_of_any_hashable():
-    ids = [1, "1", (1, "1"), math.inf, frozenset({1}), 2.5, b"1", (), int, numpy.int64(77)]
-    cache = make()
-    cache.add_docs([FERRY] * len(ids), ids)
-    assert list(cache) == ids
-    assert all(doc_id in cache for doc_id in ids)
-    assert cache.get_duplicates_of(FERRY_LESS) == set(ids)
-    assert cache.get_all_duplicates() == set(itertools.combinations(ids, 2))
-    for doc_id in ids[1:]:
-        cache.remove_id(doc_id)
-    assert list(cache) == [1]
-
-
-def test_equal_ids_are_one():
-    cache = make()
-    cache.add_doc(FERRY, 1)
-    cache.add_doc(MARKET, 1.0)
-    cache.add_doc(BRIDGE, True)
-    assert len(cache) == 1
-    assert cache.get_duplicates_of(doc_id=numpy.int64(1)) == {1}
-    assert cache.is_duplicate(BRIDGE)
-    assert not cache.is_duplicate(FERRY)
-
-
-# Queries.
+    assert dict(view.items()) == dict(view) == {}
 
 
 def test_recall_at():
@@ -717,26 +342,8 @@ def test_recall_at():
 
 SEEDS = 12
 WIDTHS = (1, 2, 3, 2)
-TEXTS = [
-    "",
-    "a",
-    "aa",
-    "ab",
-    "abc",
-    "abcd",
-    "abcde",
-    "abcdef",
-    "bcdef",
-    "abcdefg",
-    "xyz",
-    "xy",
-    "abab",
-    "ababab",
-    "abcabc",
-    b"abc",
-    b"\xff\xfe",
-    "漢字",
-]
+TEXTS: list[str | bytes] = ["", "a", "aa", "ab", "abc", "abcd", "abcde", "abcdef", "bcdef", "abcdefg", "xyz", "xy"]
+TEXTS += ["abab", "ababab", "abcabc", b"abc", b"\xff\xfe", "漢字"]
 IDS: list[Hashable] = [0, 1, 2, 3, "0", "x", math.inf, (0, "x"), (), frozenset({1}), 1.5, b"x"]
 
 
@@ -848,6 +455,7 @@ class CacheMachine(RuleBasedStateMachine):
         assert self.cache.is_duplicate(text) == bool(self.found(row))
         known = doc_id in self.rows
         asked = self.rows[doc_id] if known else row
+        assert self.cache.is_duplicate(text, doc_id) == bool(self.found(asked))
         found = self.found(asked, least)
         assert self.cache.get_duplicates_of(text, doc_id, least) == found
         similar = {other: self.similar(asked, self.rows[other]) for other in self.rows if other in found}
@@ -870,7 +478,7 @@ class CacheMachine(RuleBasedStateMachine):
         rows = self.rows
         pairs = {(a, b) for a, b in itertools.combinations(rows, 2) if self.similar(rows[a], rows[b]) >= least}
         candidates = {(a, b) for a, b in pairs if self.places(rows[a]) & self.places(rows[b])}
-        assert self.cache.get_all_duplicates(least) == candidates
+        assert self.cache.get_all_duplicates(least) == set(self.cache.iter_duplicates(least)) == candidates
         assert self.cache.filter_candidates(itertools.combinations(rows, 2), least) == pairs
 
     # The invariants.
@@ -911,43 +519,9 @@ CacheMachine.TestCase.settings = strategies.examples(25, stateful_step_count=30)
 test_cache_against_a_model = CacheMachine.TestCase
 
 
-@given(
-    texts=st.lists(st.text("ab", max_size=6), max_size=12),
-    hashbytes=st.sampled_from([4, 8]),
-    widths=st.lists(st.integers(1, 3), min_size=1, max_size=5),
-)
-def test_all_duplicates_are_the_candidate_pairs(texts, hashbytes, widths):
-    seeds = reference.seed_values(sum(widths) + 1, 5)
-    rows = [reference.fingerprint(text, seeds, hashbytes=hashbytes, n=2, unit="byte") for text in texts]
-    cache = Cache(MinHasher(len(seeds), 2, random_state=5, hashbytes=hashbytes), bands=Bands(widths=widths))
-    cache.add_docs(texts, range(len(texts)))
-    expected = reference.candidate_pairs(rows, widths, hashbytes)
-    assert cache.get_all_duplicates() == expected
-    assert sorted(cache.iter_duplicates()) == sorted(expected)
-
-
-def test_packing_changes_nothing(monkeypatch):
-    """A stream in which each document is removed later, long enough for the cache to be compacted many times."""
-    monkeypatch.setattr(lsh.store.cache, "SPARE", 20)
-    cache = Cache(MinHasher(20, 3, hashbytes=4))
-    draw = random.Random(4)
-    held = collections.deque()
-    for step in range(1500):
-        text = f"story {draw.randrange(60)} of the day"
-        cache.add_doc(text, step)
-        held.append((step, text))
-        if len(held) > draw.randrange(5, 40):
-            cache.remove_id(held.popleft()[0])
-    assert list(cache) == [step for step, _ in held]
-    assert cache.get_all_duplicates(1.0) == {(a, b) for (a, x), (b, y) in itertools.combinations(held, 2) if x == y}
-    fresh = Cache(cache.hasher)
-    fresh.add_docs([text for _, text in held], [step for step, _ in held])
-    assert contents(fresh) == contents(cache)
-
-
-@pytest.mark.parametrize("documents", [7_000, pytest.param(30_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("documents", [4_000, pytest.param(30_000, marks=pytest.mark.slow)])
 def test_a_stream_of_removals_needs_no_more_room(documents):
-    """Many documents pass through a cache of at most 1,000; removed ones take no memory."""
+    """Many documents pass through a cache of at most 1,000; removed ones take no memory, and are in no pickle."""
     cache = Cache(MinHasher(10, 3, hashbytes=4))
     rows = cache.hasher.fingerprints([f"{i:05}" for i in range(1000)])
     tracemalloc.start()
@@ -964,93 +538,15 @@ def test_a_stream_of_removals_needs_no_more_room(documents):
         tracemalloc.stop()
     assert len(cache) == 0
     assert late < 1.5 * early + 100_000
+    cache.add_fingerprints(rows, range(1000))
+    for doc_id in range(999):
+        cache.remove_id(doc_id)
+    single = Cache(cache.hasher)
+    single.add_fingerprint(rows[999], 999)
+    assert len(pickle.dumps(cache)) == len(pickle.dumps(single))
 
 
 # All or nothing.
-
-
-def bad_fingerprints() -> dict[str, tuple[type, str, object]]:
-    """Fingerprints that `add_fingerprint` refuses, and the errors; test_verbs has the other bad values."""
-    row = make().hasher.fingerprint(FERRY)
-    in_order = "fingerprint must be an array or a sequence in order, got "
-    return {
-        "bools": (TypeError, "fingerprint must hold uint64 components", [True] * 200),
-        "a text": (TypeError, "an array or a sequence, got str; use add_doc for a text", FERRY),
-        "bytes": (TypeError, "an array or a sequence, got bytes; use add_doc", b"text"),
-        "short": (ValueError, r"must have 200 components per fingerprint, got shape \(199,\)", row[1:]),
-        "floats": (TypeError, "must hold uint64 components, got float64", row.astype(float)),
-        "of other width": (TypeError, "must hold uint64 components, .* got uint32", row.astype(numpy.uint32)),
-        "None": (TypeError, "^fingerprint must be an array or a sequence, got NoneType$", None),
-        "two": (ValueError, r"must be one .*, got an array of shape \(2, 200\)", numpy.array([row, row])),
-        **{type(kind).__name__: (TypeError, in_order, kind) for kind in (set(), {}, {}.keys(), iter(()))},
-        "its values": (TypeError, "got set; a set does not keep the order of the components", set(row.tolist())),
-    }
-
-
-def bad_matrices() -> dict[str, tuple[type, str, object, object]]:
-    """Fingerprints and ids that `add_fingerprints` refuses."""
-    row = make().hasher.fingerprint(FERRY)
-    ids = "ids must have one "
-    return {
-        "bools": (TypeError, "fingerprints must hold uint64 components", [[1] * 199 + [False]], [1]),
-        "one": (ValueError, "fingerprints must be a matrix of fingerprints", row, range(200)),
-        "narrow": (ValueError, r"200 components per .*, got shape \(2, 3\)", numpy.zeros((2, 3), numpy.uint64), [1, 2]),
-        "sets": (TypeError, r"fingerprints\[0\] must be an array or a .* got set", [set(row.tolist())], [1]),
-        "a set": (TypeError, "fingerprints must be an array or a .* got set", {tuple(row.tolist())}, [1]),
-        "a generator": (TypeError, "in order, got generator; pass the array", (row for _ in range(1)), [1]),
-        "endless ids": (ValueError, rf"{ids}id for each document \(1\), got more", [row], itertools.count()),
-        "ids of no dimension": (TypeError, f"{ids}element for each .*, got ndarray", [row], numpy.array(1)),
-        "a set of ids": (TypeError, f"{ids}element .* got frozenset; pass a list", [row], frozenset([1])),
-        "more ids": (ValueError, rf"{ids}id for each document \(1\), got 2$", [row], [1, 2]),
-    }
-
-
-@pytest.mark.parametrize("name", list(bad_fingerprints()))
-def test_after_a_bad_fingerprint_nothing_has_changed(name):
-    error, message, bad = bad_fingerprints()[name]
-    cache = filled()
-    before = contents(cache)
-    with pytest.raises(error, match=message):
-        cache.add_fingerprint(bad, 1)
-    assert contents(cache) == before
-
-
-@pytest.mark.parametrize("name", list(bad_matrices()))
-def test_after_bad_fingerprints_nothing_has_changed(name):
-    error, message, bad, ids = bad_matrices()[name]
-    cache = filled()
-    before = contents(cache)
-    with pytest.raises(error, match=message):
-        cache.add_fingerprints(bad, ids)
-    assert contents(cache) == before
-
-
-class Wayward:
-    """An id that cannot be compared."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.armed = False
-
-    def __hash__(self) -> int:
-        return 7
-
-    def __eq__(self, other: object) -> bool:
-        if self.armed:
-            raise ZeroDivisionError("no comparing")
-        return self is other
-
-
-def test_an_id_that_cannot_be_compared_changes_nothing():
-    cache = Cache(MinHasher(16), num_bands=4)
-    ids = [Wayward(i) for i in range(5)]
-    cache.add_docs([f"a text about number {i}" for i in range(5)], ids)
-    ids[3].armed = True
-    with pytest.raises(ZeroDivisionError):
-        cache.add_docs(["another", "text"], [Wayward(9), Wayward(10)])
-    ids[3].armed = False
-    assert list(cache) == ids
-    assert all(cache.get_duplicates_of(doc_id=doc_id) >= {doc_id} for doc_id in ids)
 
 
 @pytest.mark.parametrize("step", ["keys", "insert", "remove"])
@@ -1098,42 +594,19 @@ def test_a_change_that_is_broken_off_is_mended(monkeypatch, step, call):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"num_bands": 7}, ValueError, r"num_bands must divide the number of seeds \(100\), got 7; use 5 or 10"),
+        ({"num_bands": 7}, AssertionError, r"num_bands must divide the number of seeds \(100\), got 7; use 5 or 10"),
         ({"num_bands": 101}, ValueError, r"num_bands must divide the number of seeds \(100\), got 101; use .*100"),
         ({"num_bands": 0}, ValueError, "num_bands must be 1 or more, got 0"),
-        ({"num_bands": -5}, ValueError, "num_bands must be 1 or more, got -5"),
         ({"num_bands": "10"}, TypeError, "num_bands must be a whole number, got str"),
-        ({"num_bands": 10.0}, TypeError, "num_bands must be a whole number, got float"),
-        ({"num_bands": True}, TypeError, "num_bands must be a whole number, got bool"),
-        (
-            {"num_bands": Bands(10, 10)},
-            TypeError,
-            "num_bands must be a whole number, got Bands; pass it by name, as bands=$",
-        ),
-        (
-            {"num_bands": lsh.plan(0.8, 0.9, 100)},
-            TypeError,
-            "num_bands must be .*, got Plan; pass it by name, as bands=",
-        ),
-        (
-            {"bands": 10},
-            TypeError,
-            r"bands must be a Bands or a Plan, got int; write num_bands=10, or bands=lsh.Bands\(10, width\)$",
-        ),
+        ({"num_bands": Bands(10, 10)}, TypeError, "a whole number, got Bands; pass it by name, as bands=$"),
+        ({"num_bands": lsh.plan(0.8, 0.9, 100)}, TypeError, "got Plan; pass it by name, as bands="),
+        ({"bands": 10}, TypeError, r"got int; write num_bands=10, or bands=lsh.Bands\(10, width\)$"),
         ({"bands": numpy.int32(5)}, TypeError, "got int32; write num_bands=5, or"),
         ({"bands": "10"}, TypeError, r"bands must be a Bands or a Plan, got str; use lsh.Bands\(num_bands, width\)"),
         ({"bands": True}, TypeError, r"bands must be a Bands or a Plan, got bool; use lsh.Bands"),
-        (
-            {"bands": Bands(11, 10)},
-            ValueError,
-            "bands take 110 components, a fingerprint has 100; use fewer or narrower",
-        ),
-        ({"bands": Bands(1, 101)}, AssertionError, "bands take 101 components"),
+        ({"bands": Bands(11, 10)}, AssertionError, "bands take 110 components, a fingerprint has 100; use fewer or"),
         ({"bands": Bands(10, 10), "num_bands": 10}, ValueError, "num_bands and bands cannot be combined"),
-        *(
-            ({"hasher": bad}, TypeError, rf"a MinHasher, got {type(bad).__name__}; use lsh.MinHasher\(seeds\)")
-            for bad in (None, 100, MinHasher)
-        ),
+        ({"hasher": MinHasher}, TypeError, r"a MinHasher, got type; use lsh.MinHasher\(seeds\)"),
     ],
 )
 def test_bad_cache(arguments, error, message):
@@ -1143,20 +616,24 @@ def test_bad_cache(arguments, error, message):
 
 def test_bad_questions():
     cache = filled()
-    with pytest.raises(TypeError, match="doc must be str"):
-        cache.remove_doc(None)
-    for ask in (
-        lambda: cache.get_duplicates_of(doc_id=[1]),
-        lambda: cache.is_duplicate(FERRY, [1]),
-        lambda: cache.remove_id([1]),
-    ):
-        with pytest.raises(TypeError, match=r"^doc_id must be hashable, got list$"):
-            ask()
-    with pytest.raises(TypeError, match="unhashable"):
-        assert [1] in cache
+    unknown = r"^no document is stored under the doc_id 'who'; give doc, or the id of a stored document$"
     for ask in (cache.get_duplicates_of, cache.is_duplicate):
+        with pytest.raises(ValueError, match=unknown):
+            ask(doc_id="who")
+        with pytest.raises(ValueError, match=r"^doc or doc_id must be given, got neither$"):
+            ask()
         with pytest.raises(TypeError, match=r"doc must be str, .* got int"):
             ask(5, 1)  # even with a known id
+        with pytest.raises(TypeError, match=r"^doc_id must be hashable, got list$"):
+            ask(FERRY, [1])
+    with pytest.raises(TypeError, match=r"^doc_id must be hashable, got list$"):
+        cache.remove_id([1])
+    for call in (cache.remove_id, cache.fingerprints.__getitem__):
+        with pytest.raises(KeyError) as caught:
+            call("who")
+        assert caught.value.args == ("who",)
+    with pytest.raises(TypeError, match="unhashable"):
+        assert [1] in cache
     with pytest.raises(ValueError, match="fingerprint must have 200 components"):
         list(cache.bins_(numpy.zeros(3, numpy.uint64)))
     with pytest.raises(TypeError, match="fingerprint must be an array or a sequence in order, got set"):
@@ -1168,10 +645,8 @@ def test_bad_questions():
     ("bad", "error", "message"),
     [
         (5, TypeError, "^pairs must be an iterable of pairs of ids, got int$"),
-        (None, TypeError, "^pairs must be an iterable of pairs of ids, got NoneType$"),
         ([(1, 3), 5], TypeError, r"^pairs\[1\] must be a pair of ids, got 5$"),
         ([(1, 2, 3)], TypeError, r"^pairs\[0\] must be a pair of ids, got \(1, 2, 3\)$"),
-        ([(1,)], TypeError, r"^pairs\[0\] must be a pair of ids, got \(1,\)$"),
         ([[1] * 1000], TypeError, r"^pairs\[0\] must be a pair of ids, got [\[1, ]{80}$"),
         ([(1, [3])], TypeError, "^each id in pairs must be hashable, got list$"),
         ([(1, 3), (1, "who")], KeyError, "who"),
@@ -1180,15 +655,6 @@ def test_bad_questions():
 def test_bad_pairs(bad, error, message):
     with pytest.raises(error, match=message):
         filled().filter_candidates(bad, 0.5)
-
-
-def test_no_more_ids_are_taken_than_needed():
-    ids = iter(range(10))
-    with pytest.raises(ValueError, match=r"one id for each document \(2\), got more than 2$"):
-        make().add_docs([FERRY, MARKET], ids)
-    assert next(ids) == 3
-    with pytest.raises(TypeError, match="ids must have one element for each document"):
-        make().add_docs(iter(lambda: pytest.fail("a text was read"), None), 5)
 
 
 # Changes during iteration.
@@ -1203,75 +669,35 @@ CHANGES = {
 }
 
 
-def copies() -> Cache:
-    cache = filled()
-    cache.add_docs([FERRY, MARKET, FERRY], [4, 5, 6])
-    return cache
-
-
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-@pytest.mark.parametrize(
-    "look",
-    [lambda c: c.iter_duplicates(), lambda c: c.iter_duplicates(0.5), iter, lambda c: iter(c.fingerprints)],
-    ids=["iter_duplicates", "iter_duplicates at .5", "ids", "fingerprints"],
-)
-def test_a_change_ends_an_iteration(look, change):
-    cache = copies()
-    running = look(cache)
-    next(running)
-    change(cache)
-    with pytest.raises(RuntimeError, match="change"):
-        next(running)
-
-
-def test_a_change_never_passes_for_the_last_pair():
-    cache = copies()
-    complete = list(cache.iter_duplicates())
-    assert len(complete) == 7
-    for stop in range(1, 7):
-        running = cache.iter_duplicates()
-        assert list(itertools.islice(running, stop)) == complete[:stop]
-        cache.add_doc("x", "new")
-        with pytest.raises(RuntimeError, match="changed while it was iterated over"):
-            list(running)
-        cache.remove_id("new")
-        assert list(cache.iter_duplicates()) == complete
-
-
-def test_questions_do_not_disturb_an_iteration():
-    cache = copies()
-    seen = []
-    for pair in cache.iter_duplicates():
-        seen.append(pair)
-        assert set(pair) <= cache.get_duplicates_of(doc_id=pair[0])
-        assert cache.filter_candidates([pair], 0.5) == {pair}
-    assert set(seen) == cache.get_all_duplicates()
-    assert cache.filter_candidates(cache.iter_duplicates(), 0) == set(seen)
+def test_a_change_ends_an_iteration(change):
+    """Questions do not, and a change never passes for the last pair."""
+    for look in (Cache.iter_duplicates, lambda cache: cache.iter_duplicates(0.5), iter, lambda c: iter(c.fingerprints)):
+        for last in (False, True):
+            cache = filled()
+            cache.add_docs([FERRY, MARKET, FERRY], [4, 5, 6])
+            running = look(cache)
+            next(running)
+            assert cache.filter_candidates(cache.iter_duplicates(), 0) == cache.get_all_duplicates()
+            assert 3 in cache.get_duplicates_of(doc_id=1)
+            for _ in range(len(list(look(cache))) - 1 if last else 0):
+                next(running)
+            change(cache)
+            with pytest.raises(RuntimeError, match="change"):
+                next(running)
 
 
 # Copies.
 
-COPIES = [
-    copy.copy,
-    copy.deepcopy,
-    *(
-        lambda cache, protocol=protocol: pickle.loads(pickle.dumps(cache, protocol))
-        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)
-    ),
-]
 
-
-@pytest.mark.parametrize("duplicate", COPIES)
-@both_sizes
-def test_copies_are_equal_and_apart(hashbytes, duplicate):
-    cache = filled(hashbytes)
+@pytest.mark.parametrize("protocol", [None, *range(2, pickle.HIGHEST_PROTOCOL + 1)])
+def test_copies_are_equal_and_apart(protocol):
+    cache = filled()
     cache.add_doc("", "empty")
     cache.add_doc(BRIDGE, 0)
     cache.remove_id(2)
-    other = duplicate(cache)
-    assert type(other) is Cache
-    assert other.hasher == cache.hasher
-    assert other.bands == cache.bands
+    other = copy.deepcopy(cache) if protocol is None else pickle.loads(pickle.dumps(cache, protocol))
+    assert (type(other), other.hasher, other.bands) == (Cache, cache.hasher, cache.bands)
     assert contents(other) == contents(cache)
     before = contents(cache)
     other.add_doc(FERRY, "more")
@@ -1280,16 +706,6 @@ def test_copies_are_equal_and_apart(hashbytes, duplicate):
     assert other.get_duplicates_of(FERRY) == {3, "more"}
     cache.clear()
     assert len(other) == 4
-
-
-def test_a_pickle_holds_what_is_stored_and_no_more():
-    cache = make()
-    cache.add_docs([f"text {i}" for i in range(500)], range(500))
-    for doc_id in range(499):
-        cache.remove_id(doc_id)
-    single = make()
-    single.add_doc("text 499", 499)
-    assert len(pickle.dumps(cache)) == len(pickle.dumps(single))
 
 
 def test_older_form():
@@ -1322,25 +738,14 @@ def test_older_form():
 # Threads.
 
 
-def run_together(*jobs: Callable[[], object]) -> list:
-    """Run each job in a thread, all started at the same time; raise the first error."""
-    gate = threading.Barrier(len(jobs))
-
-    def run(job):
-        gate.wait()
-        return job()
-
-    with ThreadPoolExecutor(len(jobs)) as pool:
-        return [future.result() for future in [pool.submit(run, job) for job in jobs]]
-
-
 def test_threads_add_query_and_remove_at_once():
     """In every order all documents are stored at the end; a query sees complete documents only."""
     cache = Cache(MinHasher(40, 4, hashbytes=4))
-    texts = [f"{word} and {word} of the {word}s" for word in ("otter", "heron", "badger", "weasel", "plover", "stoat")]
-    rounds = 150
+    texts = [f"{word} and {word} of the {word}s" for word in ("otter", "heron", "badger", "weasel")]
+    rounds, gate = 60, threading.Barrier(8)
 
     def writer(which):
+        gate.wait()
         for turn in range(rounds):
             cache.add_doc(texts[which], (which, turn))
             if turn % 3 == 2:
@@ -1349,18 +754,16 @@ def test_threads_add_query_and_remove_at_once():
                 cache.add_docs([texts[which]] * 3, [(which, turn, i) for i in range(3)])
 
     def reader(which):
-        sizes = []
+        gate.wait()
         for _ in range(rounds):
             found = cache.get_duplicates_of(texts[which], min_jaccard=1.0)
             assert {first for first, *_ in found} <= {which}
-            sizes.append(len(found))
-            cache.is_duplicate(texts[which])
+            assert sum(len(one) == 3 for one in found) % 3 == 0
             assert sum(len(ids) for ids in cache.bins[0].values()) <= 6 * rounds * 2
-        return sizes[-1]
 
-    jobs = [lambda which=which: writer(which) for which in range(4)]
-    jobs += [lambda which=which: reader(which) for which in range(4)]
-    run_together(*jobs)
+    with ThreadPoolExecutor(8) as pool:
+        for future in [pool.submit(job, which) for job in (writer, reader) for which in range(4)]:
+            future.result()
     expected = {(w, t) for w in range(4) for t in range(rounds) if t % 3 != 2}
     expected |= {(w, t, i) for w in range(4) for t in range(5, rounds, 10) for i in range(3)}
     assert set(cache) == expected
@@ -1369,10 +772,28 @@ def test_threads_add_query_and_remove_at_once():
     assert contents(fresh) == contents(cache)
 
 
-def without_lock() -> set[str]:
-    """The names that the docstring of the class lists as read without the lock."""
-    sentence = lsh.Cache.__doc__.split("is read without the lock:")[1].split(".\n")[0]
-    return set(re.findall(r"`(\w+)`", sentence))
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_while_a_lock_is_held_does_not_hang():
+    cache = Cache(MinHasher(16), num_bands=4)
+    cache.add_doc("a text that is stored", 1)
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with cache._lock:
+            held.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if not child:
+        threading.Timer(30, os._exit, [2]).start()
+        os._exit(0 if cache.is_duplicate("a text that is stored") else 1)
+    done.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 QUESTIONS = {
@@ -1422,8 +843,10 @@ def test_every_method_is_tried_below():
     members = vars(BandedStore) | vars(Cache)
     own = {name for name, value in members.items() if callable(value) or isinstance(value, (property, classmethod))}
     own = {name for name in own if not name.startswith("_") or name.endswith("__")}
-    assert own == set(QUESTIONS) | without_lock() | {"__init__", "create", "load", "bins", "fingerprints"}
-    assert without_lock() == {"hasher", "plan", "bands", "num_bands", "band_width", "bins_", "recall_at"}
+    sentence = Cache.__doc__.split("is read without the lock:")[1].split(".\n")[0]
+    without_lock = set(re.findall(r"`(\w+)`", sentence))
+    assert without_lock == {"hasher", "plan", "bands", "num_bands", "band_width", "bins_", "recall_at"}
+    assert own == set(QUESTIONS) | without_lock | {"__init__", "create", "load", "bins", "fingerprints"}
 
 
 @pytest.mark.parametrize("ask", [*QUESTIONS.values(), *VIEWS.values()], ids=[*QUESTIONS, *VIEWS])
@@ -1431,169 +854,64 @@ def test_every_method_waits_for_a_change_to_end(ask, monkeypatch):
     """While another thread makes a change, a query waits until the change is complete."""
     cache = filled()
     asked, in_change, go_on = (threading.Event() for _ in range(3))
-    changed, looked, problems = [], [], []
+    lock, ended = cache._lock, []
 
     class Told:
         """The lock; it reports when the querying thread is about to acquire it."""
 
-        def __init__(self, lock):
-            self.lock = lock
-
         def __enter__(self):
-            if threading.current_thread() is asking:
+            if in_change.is_set():
                 asked.set()
-            return self.lock.__enter__()
+            return lock.__enter__()
 
         def __exit__(self, *error):
-            return self.lock.__exit__(*error)
+            return lock.__exit__(*error)
 
     def change():
         with cache._changing():
             in_change.set()
             go_on.wait(60)
-            changed.append(not looked)
+            ended.append("change")
 
     def question():
         in_change.wait(60)
-        try:
-            ask(cache)
-        except Exception as error:
-            problems.append(error)
-        looked.append(True)
+        ask(cache)
+        ended.append("question")
 
-    changing, asking = threading.Thread(target=change), threading.Thread(target=question)
-    monkeypatch.setattr(cache, "_lock", Told(cache._lock))
-    changing.start()
-    asking.start()
-    took_the_lock = asked.wait(10)
-    go_on.set()
-    changing.join()
-    asking.join()
+    monkeypatch.setattr(cache, "_lock", Told())
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(change), pool.submit(question)]
+        took_the_lock = asked.wait(10)
+        go_on.set()
+        assert [one.result() for one in both] == [None, None]
     assert took_the_lock
-    assert (changed, looked, problems) == ([True], [True], [])
+    assert ended == ["change", "question"]
 
 
-@pytest.mark.parametrize("ask", [lambda c: c.bands, lambda c: c.num_bands, lambda c: c.band_width, lambda c: c.hasher])
-def test_what_never_changes_does_not_wait(ask):
-    cache = filled()
-    with cache._changing(), ThreadPoolExecutor(1) as pool:
-        pool.submit(ask, cache).result(60)
-        assert len(pool.submit(list, cache.bins_(MARKET)).result(60)) == 20
-
-
-def test_threads_count_whole_changes_only():
-    """A thread adds and removes ten documents at a time: other threads never see only some of them."""
-    cache = Cache(MinHasher(12, 4, hashbytes=4))
-    rows = cache.hasher.fingerprints([f"a story of number {i}" for i in range(10)])
-    cache.add_fingerprints(rows, range(10))
+@pytest.mark.parametrize(("documents", "rounds"), [(30_000, 3), pytest.param(300_000, 16, marks=pytest.mark.slow)])
+def test_threads_look_through_pairs_while_another_adds(documents, rounds):
+    """Complete pairs or a RuntimeError."""
+    rows = numpy.random.RandomState(8).randint(0, 2**32, (documents, 4), numpy.uint32)
+    cache = Cache(MinHasher(4, 4, hashbytes=4), bands=Bands(1, 4))
     done = threading.Event()
 
-    def write():
-        for turn in range(300):
-            if turn % 3 == 2:
-                cache.clear()
-            cache.add_fingerprints(rows, range(10 * (turn % 3), 10 * (turn % 3) + 10))
-        done.set()
-
-    def read():
-        seen = 0
+    def look():
         while not done.is_set():
-            assert len(cache) % 10 == 0
-            assert len(cache.fingerprints) % 10 == 0
-            assert sum(map(len, cache.bins[0].values())) % 10 == 0
-            assert len(cache.query(id=None, text="a story of number 3")) <= 30
             try:
-                assert len(list(cache)) % 10 == 0
-            except RuntimeError as error:  # the cache was changed while it was iterated over
+                assert all(b == a + 1_000_000 for a, b in itertools.islice(cache.iter_duplicates(), 20))
+            except RuntimeError as error:
                 if "changed" not in str(error):
                     raise
-            seen += 1
-        return seen
 
-    _, *rounds = run_together(write, read, read)
-    assert min(rounds) >= 1
-
-
-LOOK_AND_ADD = """
-import itertools, sys, threading, numpy
-from lsh import Bands, Cache, MinHasher
-
-documents, rounds = map(int, sys.argv[1:])
-hasher = MinHasher(4, 4, hashbytes=4)
-rows = numpy.random.RandomState(8).randint(0, 2**32, (documents, 4), numpy.uint32)
-cache = Cache(hasher, bands=Bands(1, 4))
-done = threading.Event()
-problems = []
-
-def look():
-    while not done.is_set():
-        try:
-            for a, b in itertools.islice(cache.iter_duplicates(), 20):
-                if b != a + 1_000_000:
-                    problems.append((a, b))
-        except RuntimeError as error:
-            if "changed" not in str(error):
-                problems.append(error)
-
-readers = [threading.Thread(target=look) for _ in range(2)]
-for reader in readers:
-    reader.start()
-for _ in range(rounds):
-    cache.clear()
-    cache.add_fingerprints(rows, range(len(rows)))
-    cache.add_fingerprints(rows[:50], range(1_000_000, 1_000_050))
-done.set()
-for reader in readers:
-    reader.join()
-assert not problems, problems[:5]
-assert cache.get_all_duplicates() == {(i, i + 1_000_000) for i in range(50)}
-"""
-
-
-@pytest.mark.parametrize(("documents", "rounds"), [(100_000, 4), pytest.param(300_000, 16, marks=pytest.mark.slow)])
-def test_threads_look_through_pairs_while_another_adds(tmp_path, documents, rounds):
-    """Complete pairs or a RuntimeError. Runs in a new process, because a fault would corrupt memory."""
-    done = subprocess.run(
-        [sys.executable, "-c", LOOK_AND_ADD, str(documents), str(rounds)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=running.environment(),
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
-def _ask(cache: Cache, answer: object) -> None:
-    answer.put(cache.is_duplicate("a text that is stored"))  # type: ignore[attr-defined]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_fork_while_a_lock_is_held_does_not_hang():
-    cache = Cache(MinHasher(16), num_bands=4)
-    cache.add_doc("a text that is stored", 1)
-    held, done = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with cache._lock:
-            held.set()
-            done.wait(60)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    held.wait()
-    context = multiprocessing.get_context("fork")
-    answer = context.Queue()
-    child = context.Process(target=_ask, args=(cache, answer))
-    child.start()
-    try:
-        assert answer.get(timeout=30) is True
-    finally:
-        child.kill()
-        child.join()
+    with ThreadPoolExecutor(2) as pool:
+        looking = [pool.submit(look) for _ in range(2)]
+        for _ in range(rounds):
+            cache.clear()
+            cache.add_fingerprints(rows, range(documents))
+            cache.add_fingerprints(rows[:50], range(1_000_000, 1_000_050))
         done.set()
-        thread.join()
+        assert [one.result() for one in looking] == [None, None]
+    assert cache.get_all_duplicates() == {(i, i + 1_000_000) for i in range(50)}
 
 
 # Many copies.
@@ -1608,18 +926,13 @@ def test_many_copies_in_a_bin(copies):
     """
     cache = Cache(MinHasher(100, 5, hashbytes=4), num_bands=20)
     rows = numpy.repeat(cache.hasher.fingerprints([FERRY]), copies, axis=0)
-    tracemalloc.start()
-    try:
-        started = time.process_time()
-        cache.add_fingerprints(rows, range(copies))
-        assert cache.is_duplicate(FERRY_LESS)
-        assert cache.get_duplicates_of(FERRY_LESS) == set(range(copies))
-        assert [len(band) for band in cache.bins] == [1] * 20
-        first = list(itertools.islice(cache.iter_duplicates(), copies))
-        assert first == [(0, i) for i in range(1, copies)] + [(1, 2)]
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    started = time.process_time()
+    cache.add_fingerprints(rows, range(copies))
+    assert cache.is_duplicate(FERRY_LESS)
+    assert cache.get_duplicates_of(FERRY_LESS) == set(range(copies))
+    assert [len(band) for band in cache.bins] == [1] * 20
+    first = list(itertools.islice(cache.iter_duplicates(), copies))
+    assert first == [(0, i) for i in range(1, copies)] + [(1, 2)]
     for doc_id in range(0, copies, 2):
         cache.remove_id(doc_id)
     for doc_id in range(0, copies, 2):
@@ -1627,7 +940,4 @@ def test_many_copies_in_a_bin(copies):
     assert cache.get_duplicates_of(FERRY) == set(range(copies))
     cache.remove_doc(FERRY)
     assert time.process_time() - started < 15
-    assert peak < 100_000_000  # the set of the pairs of 20,000 would take gigabytes
-    assert len(cache) == 0
-    assert not cache.is_duplicate(FERRY)
-    assert [len(band) for band in cache.bins] == [0] * 20
+    assert (len(cache), [len(band) for band in cache.bins]) == (0, [0] * 20)

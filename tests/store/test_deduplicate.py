@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -165,8 +164,9 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("sketch", ["8bit", "full", "none"])
-@pytest.mark.parametrize(("num_old", "num_new"), [(300, 200), pytest.param(900, 500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("num_old", "num_new"), [(240, 120), pytest.param(900, 500, marks=pytest.mark.slow)])
 def test_equals_the_list(tmp_path, sketch, num_old, num_new):
     """8 bits give other estimates, so they are tested separately."""
     index = filled(tmp_path / "index", corpus(1, num_old), sketch=sketch)
@@ -181,7 +181,7 @@ def test_equals_the_list(tmp_path, sketch, num_old, num_new):
     assert len(list(index)) == len(old)
 
 
-@strategies.examples(40)
+@strategies.examples(25)
 @given(
     st.lists(st.lists(st.sampled_from(WORDS[:6]), max_size=5), max_size=25),
     st.lists(st.lists(st.sampled_from(WORDS[:6]), max_size=5), max_size=25),
@@ -211,7 +211,7 @@ def test_the_cap_counts_the_latest_documents(tmp_path, monkeypatch, large):
         words[rng.randrange(3)] = rng.choice(WORDS[:8])
         return " ".join(words)
 
-    old, new = [near() for _ in range(2500)], [f"{near()} {-i}" for i in range(30)]
+    old, new = [near() for _ in range(1400)], [f"{near()} {-i}" for i in range(30)]
     old += [f"{text} {i}" for i, text in enumerate(old)]
     index = filled(tmp_path / "index", old)
     monkeypatch.setattr(lsh.engine.layout, "MOST_FILTERED", large)
@@ -300,6 +300,7 @@ def test_unknown_texts(tmp_path):
         lambda **named: lsh.deduplicate(old, against=index, **named),
         lambda **named: list(lsh.find_pairs(old, others=index, **named)),
         index.deduplicate,
+        lambda **named: list(index.find_pairs(**named)),
     ):
         with pytest.raises(
             ValueError, match=r"^verify='exact' compares texts, and the index stores none: open it with"
@@ -340,25 +341,22 @@ def test_estimates_from_eight_bits(tmp_path):
     assert result.removed["similarity"].min() >= 0.7 > result.near["similarity"].max() > 0
 
 
-@pytest.mark.parametrize(
-    ("name", "other"),
-    [
+def test_other_parameters_are_an_error(tmp_path):
+    index = filled(tmp_path / "index", corpus(1, 40))
+    same = {"hasher": HASHER, "bands": PLAN.bands, "shingles": lsh.Shingles(3), "num_seeds": 64, "recall": 0.95}
+    for name, other in (
         ("hasher", lsh.MinHasher(64, scheme="fss")),
         ("bands", lsh.Bands(4, 4)),
         ("bands", lsh.plan(0.6, 0.95, 64)),
         ("shingles", lsh.Shingles(4)),
         ("num_seeds", 128),
         ("recall", 0.5),
-    ],
-)
-def test_other_parameters_are_an_error(tmp_path, name, other):
-    index = filled(tmp_path / "index", corpus(1, 40))
-    same = {"hasher": HASHER, "bands": PLAN.bands, "shingles": lsh.Shingles(3), "num_seeds": 64, "recall": 0.95}
-    for function, second in ((lsh.deduplicate, "against"), (lsh.find_pairs, "others")):
-        function(["a text"], **{second: index, name: same[name]})
-        with pytest.raises(ValueError, match=rf"^{name} must be that of the index given as {second} \(") as caught:
-            function(["a text"], **{second: index, name: other})
-        assert repr(other) in str(caught.value)
+    ):
+        for function, second in ((lsh.deduplicate, "against"), (lsh.find_pairs, "others")):
+            function(["a text"], **{second: index, name: same[name]})
+            with pytest.raises(ValueError, match=rf"^{name} must be that of the index given as {second} \(") as caught:
+                function(["a text"], **{second: index, name: other})
+            assert repr(other) in str(caught.value)
     lsh.deduplicate(["a text"], against=index, bands=PLAN)
 
 
@@ -373,30 +371,26 @@ def test_errors(tmp_path):
             run(threshold=0.2)
         with pytest.raises(ValueError, match=r"^threshold must be"):
             run(threshold=0.0)
+    with pytest.raises(ValueError, match=r"threshold=0.1 has a recall of .* create an index with threshold=0.1"):
+        index.find_pairs(0.1, verify="sketch")
     with pytest.raises(
         TypeError, match=r"^texts must be a collection of texts, got an index; use its method deduplicate"
     ):
         lsh.deduplicate(index)
     with pytest.raises(ValueError, match=r"^keep must be"):
         index.deduplicate(keep="longest")
+    result = lsh.deduplicate(corpus(2, 100), 0.8, against=index)
+    assert result.parameters["recall"] == index.recall_at(0.8, min_similarity=0.8) > index.recall_at(0.7)
+    assert result.parameters["plan"] == PLAN
+    copied = pickle.loads(pickle.dumps(result))
+    assert (copied.old_ids, copied.removed.tolist()) == (result.old_ids, result.removed.tolist())
+    assert (lsh.deduplicate(["a"]).old_ids, "recall" in lsh.deduplicate(["a"]).parameters) == (None, False)
     index.close()
     with pytest.raises(ValueError, match=r"^the index is closed"):
         lsh.deduplicate(["a text"], against=index)
 
 
-def test_the_result_names_the_recall_and_can_be_pickled(tmp_path):
-    index = filled(tmp_path / "index", corpus(1, 200))
-    result = lsh.deduplicate(corpus(2, 100), 0.8, against=index)
-    parameters = result.parameters
-    assert parameters["recall"] == index.recall_at(0.8, min_similarity=0.8) > index.recall_at(0.7)
-    assert parameters["plan"] == PLAN
-    copied = pickle.loads(pickle.dumps(result))
-    assert copied.old_ids == result.old_ids
-    assert copied.removed.tolist() == result.removed.tolist()
-    assert lsh.deduplicate(["a text"]).old_ids is None
-    assert "recall" not in lsh.deduplicate(["a text"]).parameters
-
-
+@pytest.mark.few(3)
 @pytest.mark.parametrize("verify", ["exact", "sketch", None])
 @pytest.mark.parametrize("settings", [{}, {"sketch": "full"}, {"sketch": "none"}], ids=str)
 def test_pairs_are_those_of_the_list(tmp_path, settings, verify):
@@ -414,26 +408,6 @@ def test_pairs_are_those_of_the_list(tmp_path, settings, verify):
         assert len({frozenset(map(repr, pair[:2])) for pair in found}) == len(found)
         removed = {duplicate.id for duplicate in index.deduplicate(0.75, verify=verify)}
         assert removed <= {doc_id for pair in found for doc_id in pair[:2]}
-
-
-def test_pairs_are_those_of_the_call(tmp_path):
-    one, other = "one text of an index", "something that differs"
-    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts="stored") as index:
-        index.add_docs([one, one, other], ["a", "b", "c"])
-        pairs = index.find_pairs(max_memory="10MB", num_threads=1)
-        index.remove("a")
-        index.add(other, "d")
-        assert list(pairs) == [("a", "b", 1.0)]
-        assert list(index.find_pairs()) == [("c", "d", 1.0)]
-
-
-def test_pairs_need_texts_or_another_verify(tmp_path):
-    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts=None) as index:
-        with pytest.raises(ValueError, match="verify='sketch' to compare estimates"):
-            index.find_pairs()
-        with pytest.raises(ValueError, match=r"threshold=0.1 has a recall of .* create an index with threshold=0.1"):
-            index.find_pairs(0.1, verify="sketch")
-        assert list(index.find_pairs(verify="sketch")) == []
 
 
 @pytest.mark.parametrize(
@@ -455,35 +429,22 @@ def test_the_recall_is_that_of_the_comparison(tmp_path, sketch, texts):
             assert recalls["sketch"] == index.recall_at(PLAN.threshold)
 
 
-def test_empty(tmp_path):
-    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts="stored") as index:
-        assert index.deduplicate() == []
-        result = lsh.deduplicate(["one text", "one text"], against=index)
-        assert (result.keep.tolist(), result.old_ids, counts(result)["old"]) == ([True, False], (), 0)
-        index.add("one text", "x")
-        assert list(lsh.find_pairs([], others=index)) == []
-        assert index.deduplicate() == []
-        assert list(lsh.find_pairs(["", "one text"], others=index)) == [(1, "x", 1.0)]
-        assert len(lsh.deduplicate([], against=index)) == 0
-
-
 def test_later_changes_of_the_index_have_no_effect(tmp_path):
     """The pairs are those of the moment of the call, also where the index is changed before they are read."""
     index = filled(tmp_path / "index", corpus(1, 200))
     old, new = texts_of(index), corpus(2, 100)
-    expected = list(lsh.find_pairs(new, others=index))
-    found = lsh.find_pairs(new, others=index)
+    expected, inside = list(lsh.find_pairs(new, others=index)), list(index.find_pairs(max_memory="10MB", num_threads=1))
+    found, within = lsh.find_pairs(new, others=index), index.find_pairs()
     for doc_id in old:
         index.remove(doc_id)
+    assert (index.deduplicate(), list(index.find_pairs()), index.deduplicate()) == ([], [], [])
+    result = lsh.deduplicate(["one text", "one text"], against=index)
+    assert (result.keep.tolist(), result.old_ids, counts(result)["old"]) == ([True, False], (), 0)
     index.add_docs(new, range(10_000, 10_100))
     index.compact()
-    assert list(found) == expected
-
-
-def damaged_by(change: Callable[[bytearray], None], path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    change(data)
-    path.write_bytes(data)
+    assert (list(found), list(within)) == (expected, inside)
+    assert list(lsh.find_pairs([], others=index)) == []
+    assert len(lsh.deduplicate([], against=index)) == 0
 
 
 def test_damage_is_an_error(tmp_path):
@@ -494,9 +455,9 @@ def test_damage_is_an_error(tmp_path):
     whole, new = path.read_bytes(), corpus(2, 300)
     with Index.open(tmp_path / "index") as index:
         expected, inside = rows(lsh.deduplicate(new, against=index), []), index.deduplicate()
-    messages = list[str]()
+    found = list[str]()
     for at in range(1000, len(whole), 1 << 16):
-        damaged_by(lambda data, at=at: data.__setitem__(at, data[at] ^ 1), path)
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         for run in (
             lambda index: rows(lsh.deduplicate(new, against=index), []) == expected,
             lambda index: index.deduplicate() == inside,
@@ -504,7 +465,6 @@ def test_damage_is_an_error(tmp_path):
             try:
                 assert run(Index.open(tmp_path / "index"))
             except IndexDamagedError as error:
-                messages.append(str(error))
-        path.write_bytes(whole)
-    assert len(messages) > len(whole) >> 16
-    assert all(path.name in message for message in messages)
+                found.append(str(error))
+    assert len(found) > len(whole) >> 16
+    assert all(path.name in message for message in found)

@@ -213,7 +213,7 @@ def test_power_is_lost_twice(tmp_path, monkeypatch):
     indexing.small_limits(monkeypatch)
     count = number_of_steps(tmp_path / "whole", monkeypatch)
     rng = random.Random(11)
-    for attempt in range(15):
+    for attempt in range(8):
         first, second, third = (tmp_path / f"{name}{attempt}" for name in "abc")
         disk = LosingDisk(ends_at=rng.randint(10, count))
         use_disk(monkeypatch, disk)
@@ -336,6 +336,7 @@ with Index.open(sys.argv[1], "a") as index:
 """
 
 
+@pytest.mark.slow
 def test_readers_have_snapshots_while_another_process_writes(tmp_path):
     """Each commit adds five documents and removes five; it also merges segments and replaces logs."""
     folder = tmp_path / "index"

@@ -10,7 +10,9 @@ import contextlib
 import json
 import random
 import shutil
+import tempfile
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +25,17 @@ from hypothesis import strategies as st
 from indexing import SETTINGS, text
 
 import lsh.segments.log
-from lsh.segments import file_format, manifest
+from lsh.segments import file_format
 from lsh.segments.file_format import BLOCK, FOOTER, LOG_HEADER, RECORD, SECTION
 from lsh.store.index import Index, IndexDamagedError
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
-    """An index with two segments, removed documents, a log, times, texts and a note."""
+    """An index with two segments, removed documents, a log, times, texts and a note.
+
+    The functions that seal leave its files as they are.
+    """
     folder = tmp_path_factory.mktemp("hostile") / "index"
     with Index.create(folder, **SETTINGS, period=10.0) as index:
         index.add_docs([text(i) for i in range(8)], range(8), times=[float(i) for i in range(8)])
@@ -41,7 +46,22 @@ def made(tmp_path_factory) -> Path:
         index.add(text(20), 20)
         index.remove("text 9")
         index.commit()
+    for kind, seal in (("segment-*", seal_segment), ("log-*", seal_log)):
+        for path in folder.glob(kind):
+            data = bytearray(path.read_bytes())
+            seal(data)
+            assert bytes(data) == path.read_bytes()
+    before = indexing.reopened(folder)
+    seal_manifest(folder, lambda values: None)
+    assert indexing.reopened(folder) == before
     return folder
+
+
+@contextlib.contextmanager
+def copied(folder: Path) -> Iterator[Path]:
+    """Make a copy of a folder for the time of one example."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temp:
+        yield Path(shutil.copytree(folder, Path(temp) / "index"))
 
 
 def use(folder: Path) -> None:
@@ -145,7 +165,7 @@ def mutate(data: bytearray, rng: random.Random, first: int) -> None:
 @strategies.examples(120)
 def test_segments_with_right_checksums(made, part, seed, which):
     rng = random.Random(seed)
-    with Copy(made) as folder:
+    with copied(made) as folder:
         name = sorted(path.name for path in folder.glob("segment-*"))[which]
         data = bytearray((folder / name).read_bytes())
         sums = int.from_bytes(data[-32:-24], "little")
@@ -168,7 +188,7 @@ def test_segments_with_right_checksums(made, part, seed, which):
 @strategies.examples(120)
 def test_logs_with_right_checksums(made, seed):
     rng = random.Random(seed)
-    with Copy(made) as folder:
+    with copied(made) as folder:
         (path,) = folder.glob("log-*")
         data = bytearray(path.read_bytes())
         mutate(data, rng, 0 if rng.random() < 0.1 else 64)
@@ -177,26 +197,8 @@ def test_logs_with_right_checksums(made, seed):
         use(folder)
 
 
-VALUES = [
-    None,
-    True,
-    0,
-    1,
-    -1,
-    2**31,
-    2**63,
-    2**64,
-    1.5,
-    float("nan"),
-    "",
-    "a",
-    "../x",
-    "segment-000001",
-    [],
-    [1],
-    {},
-    "f" * 16,
-]
+VALUES = [None, True, 0, 1, -1, 2**31, 2**63, 2**64, 1.5, float("nan"), [], [1], {}]
+VALUES += ["", "a", "../x", "segment-000001", "f" * 16]
 
 
 def places(value: Any, at: tuple = ()) -> list[tuple]:
@@ -219,16 +221,16 @@ def test_manifests_with_right_checksums(made, seed):
         else:
             values[last] = rng.choice(VALUES)
 
-    with Copy(made) as folder:
+    with copied(made) as folder:
         seal_manifest(folder, change)
         use(folder)
 
 
 @given(seed=st.integers(0, 2**32))
-@strategies.examples(100)
+@strategies.examples(60)
 def test_removed_files_with_right_checksums(made, seed):
     rng = random.Random(seed)
-    with Copy(made) as folder:
+    with copied(made) as folder:
         (path,) = folder.glob("removed-*")
         data = bytearray(path.read_bytes())
         mutate(data, rng, 0)
@@ -244,37 +246,20 @@ def test_removed_files_with_right_checksums(made, seed):
         use(folder)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("test", "named"),
-    [
-        (test_segments_with_right_checksums, {"part": "footer", "which": 0}),
-        (test_segments_with_right_checksums, {"part": "sections", "which": 1}),
-        (test_logs_with_right_checksums, {}),
-        (test_manifests_with_right_checksums, {}),
-    ],
-)
-def test_many_files_with_right_checksums(made, test, named):
-    for seed in range(300):
-        test.hypothesis.inner_test(made, seed=seed, **named)
-
-
-@pytest.mark.parametrize(
-    ("version", "remedy"), [(file_format.VERSION + 1, "use a newer release"), (1, "create the index again")]
-)
-def test_another_format_is_named(made, version, remedy):
-    with Copy(made) as folder:
+def test_another_format_is_named(made):
+    with copied(made) as folder:
         path = folder / "manifest"
         data = path.read_bytes()[:-8]
-        other = data[:8] + version.to_bytes(4, "little") + data[12:]
-        path.write_bytes(other + file_format.checksum(other).to_bytes(8, "little"))
-        with pytest.raises(IndexDamagedError, match=f"format version {version}, this release reads .*; {remedy}"):
-            Index.open(folder)
+        for version, remedy in ((file_format.VERSION + 1, "use a newer release"), (1, "create the index again")):
+            other = data[:8] + version.to_bytes(4, "little") + data[12:]
+            path.write_bytes(other + file_format.checksum(other).to_bytes(8, "little"))
+            with pytest.raises(IndexDamagedError, match=f"format version {version}, this release reads .*; {remedy}"):
+                Index.open(folder)
 
 
 def test_segments_with_equal_arrivals(made):
     """Each use ends with an error that names a file, or with an answer."""
-    with Copy(made) as folder:
+    with copied(made) as folder:
 
         def change(values: Any) -> None:
             for one in values["segments"]:
@@ -286,37 +271,3 @@ def test_segments_with_equal_arrivals(made):
             for check in (index.verify, index.deduplicate):
                 with pytest.raises(IndexDamagedError, match=r"segment-.* another segment has a"):
                     check()
-
-
-class Copy:
-    """A copy of a folder for the time of one example."""
-
-    count = 0
-
-    def __init__(self, folder: Path) -> None:
-        Copy.count += 1
-        self.folder = folder.parent / f"copy{Copy.count}"
-        shutil.copytree(folder, self.folder)
-
-    def __enter__(self) -> Path:
-        return self.folder
-
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.folder)
-
-
-def test_the_sealed_index_is_right(made):
-    """The functions that seal leave whole files as they are."""
-    assert manifest.read_manifest(str(made)).generation > 1
-    with Copy(made) as folder:
-        for path in folder.glob("segment-*"):
-            data = bytearray(path.read_bytes())
-            seal_segment(data)
-            assert bytes(data) == path.read_bytes()
-        (log,) = folder.glob("log-*")
-        data = bytearray(log.read_bytes())
-        seal_log(data)
-        assert bytes(data) == log.read_bytes()
-        seal_manifest(folder, lambda values: None)
-        assert indexing.reopened(folder) == indexing.reopened(made)
-        use(folder)

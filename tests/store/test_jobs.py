@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import indexing
-import numpy as np
 import pytest
 from indexing import SETTINGS, contents, patch_read_manifest, reopened, text
 
@@ -30,45 +28,23 @@ def folder(tmp_path):
 # Removing and times.
 
 
-@pytest.mark.parametrize("large", [False, True])
-def test_many_are_removed_at_once(folder, monkeypatch, large):
-    if large:
-        indexing.small_limits(monkeypatch)
-    with Index.create(folder, **SETTINGS) as index:
-        index.add_docs([text(i) for i in range(40)], range(40))
-        index.commit()
-        index.add(text(40), b"new")
-        with pytest.raises(KeyError, match="nothing"):
-            index.remove_ids([1, b"new", "nothing"])
-        assert len(index) == 41
-        index.remove_ids(i for i in [3, 5, b"new", 3, *range(10, 20)])
-        index.remove_ids([])
-        expected = {i: (text(i), None) for i in range(40) if i not in (3, 5) and not 10 <= i < 20}
-        assert contents(index) == expected
-    assert reopened(folder) == expected
-
-
-@pytest.mark.parametrize("where", ["memory", "log", "segment"])
 @pytest.mark.parametrize("settings", [{"texts": "stored"}, {"texts": None, "sketch": "full"}, {"texts": None}], ids=str)
-def test_a_time_is_changed_alone(folder, where, settings):
+def test_a_time_is_changed_alone(folder, settings):
     with Index.create(folder, **{**SETTINGS, **settings}) as index:
         index.add_docs([text(1), text(2), ""], ["a", "b", "empty"], times=[100, None, 100])
-        if where != "memory":
-            index.commit()
-        if where == "segment":
-            index.compact()
         before = index.query(text(1)), index.query(id="a")
-        index.set_time("a", 300)
-        index.set_time("b", 300)
-        index.set_time("empty", None)
-        assert [index.time_of(doc_id) for doc_id in ("a", "b", "empty")] == [300.0, 300.0, None]
-        assert (index.query(text(1)), index.query(id="a")) == before
         assert [match.id for match in before[0]] == ["a"]
-        assert list(index) == ["a", "b", "empty"]
+        for move in (None, index.commit, index.compact):
+            if move is not None:
+                move()
+            index.set_time("a", 300)
+            index.set_time("b", 300)
+            index.set_time("empty", None)
+            assert [index.time_of(doc_id) for doc_id in ("a", "b", "empty")] == [300.0, 300.0, None]
+            assert (index.query(text(1)), index.query(id="a")) == before
+            assert list(index) == ["a", "b", "empty"]
         with pytest.raises(KeyError, match="nothing"):
             index.set_time("nothing", 1)
-        with pytest.raises(TypeError, match="time must be seconds"):
-            index.set_time("a", "tomorrow")
     with Index.open(folder, "a") as index:
         assert index.expire(200) == 0
         assert index.expire(400) == 2
@@ -91,68 +67,54 @@ def test_a_stored_document_is_asked_for_by_its_text(folder, monkeypatch):
 
 
 def test_equal_texts_are_compared_once(folder, monkeypatch):
+    """And a query with `top` ends at the first ones."""
     monkeypatch.setattr(query, "STEP", 7)
-    compared = []
-    real = query.shingle_sets
+    compared, read = [], []
+    real, real_texts = query.shingle_sets, lsh.store.view.View.texts
     monkeypatch.setattr(
         query, "shingle_sets", lambda shingles, texts: compared.append(len(texts) - 1) or real(shingles, texts)
+    )
+    monkeypatch.setattr(
+        lsh.store.view.View,
+        "texts",
+        lambda view, part, numbers: read.append(len(numbers)) or real_texts(view, part, numbers),
     )
     base = " ".join(map(str, range(60)))
     with Index.create(folder, texts="stored") as index:
         index.add_docs([base + "a", *[base] * 50, base + "b"], range(52))
         index.add_docs([base] * 3, ["x", "y", "z"])
         for where in ("memory", "segment"):
+            compared.clear()
             everything = index.query(base)
             assert [match.similarity for match in everything[:53]] == [1.0] * 53
             assert [match.id for match in everything] == [*range(1, 51), "x", "y", "z", 0, 51]
             assert sum(compared) == 3, where
-            compared.clear()
             for top in (1, 2, 9, 53, 54):
                 assert index.query(base, top=top) == everything[:top]
             assert index.query(base + "c", top=2)[0].similarity < 1.0
-            compared.clear()
             index.compact()
-
-
-def test_a_query_ends_at_the_first_equal_texts(folder, monkeypatch):
-    monkeypatch.setattr(query, "STEP", 4)
-    read = []
-    real = lsh.store.view.View.texts
-    monkeypatch.setattr(
-        lsh.store.view.View, "texts", lambda view, part, numbers: read.append(len(numbers)) or real(view, part, numbers)
-    )
-    with Index.create(folder, **SETTINGS) as index:
-        index.add_docs([text(1)] * 40, range(40))
-        index.compact()
-        assert [match.id for match in index.query(text(1), top=6)] == [*range(6)]
-        assert sum(read) == 8
-        assert [match.id for match in index.query(id=0, top=2)] == [1, 2]
-        assert len(index.query(text(1))) == 40
+        read.clear()
+        assert [match.id for match in index.query(base, top=6)] == [*range(1, 7)]
+        assert sum(read) <= 14
+        assert [match.id for match in index.query(id=1, top=2)] == [2, 3]
 
 
 # Arguments.
 
 
-@pytest.mark.parametrize(
-    ("path", "error", "message"),
-    [
+def test_paths_that_are_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path, error, message in (
         ("", ValueError, "path must be the folder of an index, got an empty path"),
         ("s3://key:secret@bucket/index", ValueError, "path must be a folder on this machine, got a URL"),
         ("file:///data/index", ValueError, "path must be a folder on this machine, got a URL"),
         (None, TypeError, "path must be a str or a path, got NoneType"),
-        (3, TypeError, "path must be a str or a path, got int"),
-    ],
-)
-def test_paths_that_are_no_folder(tmp_path, monkeypatch, path, error, message):
-    monkeypatch.chdir(tmp_path)
-    for opens in (Index.create, Index.open, lsh.Screen.create, lsh.Screen.open):
-        with pytest.raises(error, match=message) as raised:
-            opens(path)
-        assert "secret" not in str(raised.value)
+    ):
+        for opens in (Index.create, Index.open, lsh.Screen.create, lsh.Screen.open):
+            with pytest.raises(error, match=message) as raised:
+                opens(path)
+            assert "secret" not in str(raised.value)
     assert os.listdir(tmp_path) == []
-
-
-def test_a_file_in_place_of_the_folder(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(FileExistsError, match="file is a file; create the index in a new folder"):
         Index.create(tmp_path / "file")
@@ -160,17 +122,6 @@ def test_a_file_in_place_of_the_folder(tmp_path):
         with pytest.raises(NotADirectoryError, match="file is a file, not the folder of an index"):
             Index.open(tmp_path / "file", mode)
     assert (tmp_path / "file").read_text() == "x"
-
-
-def test_values_that_equal_one_are_refused_after_it(folder):
-    with Index.create(folder, **SETTINGS) as index:
-        index.query("a text", top=1, min_similarity=1)
-        for wrong in (True, 1.0, np.True_):
-            with pytest.raises(TypeError, match="top must be a whole number"):
-                index.query("a text", top=wrong)
-        with pytest.raises(TypeError, match="min_similarity must be a number"):
-            index.query("a text", min_similarity=True)
-        assert index.query("a text", top=np.int64(1)).min_similarity == 0.8
 
 
 # Another index in the place of an index.
@@ -192,47 +143,6 @@ def swap(link: Path, target: Path) -> None:
     """Make a link lead to another folder, in one step."""
     os.symlink(target, f"{link}.new")
     os.replace(f"{link}.new", link)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="links need a privilege")
-def test_an_index_is_replaced_under_its_readers(tmp_path):
-    """The recipe of docs/lasting-index.md: readers see the whole old index or the whole new one, then reopen it."""
-    one, two = two_indexes(tmp_path)
-    link = tmp_path / "current"
-    swap(link, one)
-    failures, seen, stop = [], set(), threading.Event()
-
-    def read() -> None:
-        try:
-            reader = Index.open(link)
-            while not stop.is_set():
-                names = {str(doc_id)[:3] for doc_id in reader}
-                assert (len(names), len(reader)) == (1, 31), names
-                assert reader.query(text(40), top=1) or reader.query(text(1040), top=1)
-                seen.add(names.pop())
-                try:
-                    reader.refresh()
-                except ValueError:
-                    reader.close()
-                    reader = Index.open(link)
-            reader.close()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=read) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for i in range(60):
-        swap(link, (two, one)[i % 2])
-    while len(seen) < 2 and not failures:
-        swap(link, two)
-        threading.Event().wait(0.002)
-        swap(link, one)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert seen == {"one", "two"}
 
 
 def replaced(tmp_path: Path, by_link: bool) -> tuple[Path, Callable[[], None]]:
@@ -276,11 +186,12 @@ def test_files_of_two_indexes_are_not_mixed(tmp_path, monkeypatch, by_link, mome
 
 @LINKS
 def test_a_log_of_another_index_is_not_read(tmp_path, monkeypatch, by_link):
+    """A reader goes on with what it had, also if its files were deleted."""
     path, replace = replaced(tmp_path, by_link)
     with Index.open(tmp_path / "two", "a") as index:
         index.add(text(9), "later")
     with Index.open(path) as reader:
-        kept = list(reader)
+        kept = contents(reader)
         real = manifest.read_manifest
 
         def read(folder, known=None):
@@ -293,33 +204,9 @@ def test_a_log_of_another_index_is_not_read(tmp_path, monkeypatch, by_link):
         for check in (reader.refresh, reader.refresh, reader.verify):
             with pytest.raises(IndexReplacedError, match="was replaced by another one; open it again"):
                 check()
-        assert list(reader) == kept
-
-
-@pytest.mark.skipif(os.name == "nt", reason="files that are open cannot be deleted")
-def test_a_reader_goes_on_with_an_index_that_was_replaced_and_deleted(tmp_path):
-    path, replace = replaced(tmp_path, by_link=True)
-    with Index.open(path) as reader:
-        before = contents(reader)
-        replace()
-        shutil.rmtree(tmp_path / "one")
-        assert contents(reader) == before
-        with pytest.raises(IndexReplacedError, match="was replaced by another one; open it again"):
-            reader.refresh()
-        assert contents(reader) == before
-
-
-@LINKS
-def test_a_writer_of_a_replaced_index_changes_nothing(tmp_path, by_link):
-    path, replace = replaced(tmp_path, by_link)
-    writer = Index.open(path, "a")
-    replace()
-    writer.add(text(7), 7)
-    for change in (writer.rollback, writer.compact, writer.close):
-        with pytest.raises(OSError, match="was removed, moved or replaced"):
-            change()
-    writer._release()
-    assert {doc_id[:3] for doc_id in reopened(path)} == {"two"}
+        if os.name != "nt":
+            shutil.rmtree(tmp_path / ("one" if by_link else "old"))
+        assert contents(reader) == kept
 
 
 def test_a_backup_while_a_writer_runs(tmp_path, monkeypatch):

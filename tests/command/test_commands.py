@@ -44,7 +44,7 @@ def rows(data: bytes) -> list[list[bytes]]:
 # pairs.
 
 
-@pytest.mark.parametrize(("n", "unit", "threshold"), [(8, "char", 0.8), (3, "byte", 0.5), (2, "word", 0.4)])
+@pytest.mark.parametrize(("n", "unit", "threshold"), [(3, "byte", 0.5), (2, "word", 0.4)])
 def test_pairs_of_a_file(tmp_path, n, unit, threshold):
     """The bands miss almost nothing, so all pairs of this sample are found."""
     documents = [row for row in sample() if b"crowns" in row[1]][:70]
@@ -65,23 +65,27 @@ def test_pairs_between_two_files(tmp_path):
     (tmp_path / "a.tsv").write_bytes(b"a1\t" + A + b"\na2\t" + A + b"\na3\t" + B + b"\n")
     (tmp_path / "b.tsv").write_bytes(b"b1\t" + B + b"\nb2\t" + B + b"\nb3\t" + NEAR + b"\n")
     similarity = repr(reference.jaccard(A, NEAR, 8, "char")).encode()
-    found = rows(done(tmp_path, "pairs", "a.tsv", "b.tsv", "--threshold", "0.5"))
-    assert found == [
-        [b"a1", b"b3", similarity],
-        [b"a2", b"b3", similarity],
-        [b"a3", b"b1", b"1.0"],
-        [b"a3", b"b2", b"1.0"],
-    ]
+    expected = [[b"a1", b"b3", similarity], [b"a2", b"b3", similarity], [b"a3", b"b1", b"1.0"], [b"a3", b"b2", b"1.0"]]
+    assert rows(done(tmp_path, "pairs", "a.tsv", "b.tsv", "--threshold", "0.5")) == expected
+    options = ["--num-threads", "1", "--max-memory", "2MB", "-o", "pairs.tsv.gz"]
+    assert done(tmp_path, "pairs", "a.tsv", "b.tsv", "--threshold", "0.5", *options) == b""
+    assert rows(gzip.decompress((tmp_path / "pairs.tsv.gz").read_bytes())) == expected
+    stdin = (tmp_path / "a.tsv").read_bytes()
+    assert done(tmp_path, "pairs", "-", "--format", "tsv", stdin=stdin) == b"a1\ta2\t1.0\n"
+    for data in (b"", A + b"\n\n\n"):
+        (tmp_path / "in.txt").write_bytes(data)
+        assert done(tmp_path, "pairs", "in.txt") == b""
+        assert done(tmp_path, "pairs", "in.txt", "-o", "out.tsv") == b""
+        assert (tmp_path / "out.tsv").read_bytes() == b""
 
 
-def test_pairs_to_a_file(tmp_path):
-    expected = done(tmp_path, "pairs", SAMPLE)
-    assert rows(expected)
-    assert done(tmp_path, "pairs", SAMPLE, "-o", "pairs.tsv") == b""
-    assert (tmp_path / "pairs.tsv").read_bytes() == expected
-    done(tmp_path, "pairs", SAMPLE, "-o", "pairs.tsv.gz", "--num-threads", "1", "--max-memory", "2MB")
-    assert gzip.decompress((tmp_path / "pairs.tsv.gz").read_bytes()) == expected
-    assert done(tmp_path, "pairs", "-", "--format", "tsv", stdin=SAMPLE.read_bytes()) == expected
+def test_ids_of_pairs(tmp_path):
+    """Cells of a table; in lines of JSON, bytes that are no UTF-8 are lone surrogates, as in names of files."""
+    (tmp_path / "in.jsonl").write_bytes(b'{"id": "a\\tb", "text": "%s"}\n{"id": "c\\nd\\r", "text": "%s"}\n' % (A, A))
+    assert done(tmp_path, "pairs", "in.jsonl") == rb"a\tb" + b"\t" + rb"c\nd\r" + b"\t1.0\n"
+    (tmp_path / "in.tsv").write_bytes(b"x\xff\t" + A + b"\ntab \\t\t" + A + b"\ny\t" + B + b"\n")
+    lines = done(tmp_path, "pairs", "in.tsv", "--json").splitlines()
+    assert [json.loads(line) for line in lines] == [{"a": "x\udcff", "b": "tab \\t", "similarity": 1.0}]
 
 
 def test_pairs_say_one_line(tmp_path, monkeypatch):
@@ -100,67 +104,35 @@ def test_pairs_say_one_line(tmp_path, monkeypatch):
     assert lsh(tmp_path, "pairs", "in.txt", "-v").stderr.decode().startswith("MinHasher(128, ")
 
 
-def test_no_pairs(tmp_path):
-    (tmp_path / "in.txt").write_bytes(b"")
-    assert done(tmp_path, "pairs", "in.txt") == b""
-    (tmp_path / "in.txt").write_bytes(A + b"\n\n\n")
-    assert done(tmp_path, "pairs", "in.txt", "-o", "out.tsv") == b""
-    assert (tmp_path / "out.tsv").read_bytes() == b""
-
-
-def test_ids_are_cells(tmp_path):
-    (tmp_path / "in.jsonl").write_bytes(b'{"id": "a\\tb", "text": "%s"}\n{"id": "c\\nd\\r", "text": "%s"}\n' % (A, A))
-    assert done(tmp_path, "pairs", "in.jsonl") == rb"a\tb" + b"\t" + rb"c\nd\r" + b"\t1.0\n"
-
-
-def test_pairs_for_machines(tmp_path):
-    """Lines of JSON; bytes of an id that are no UTF-8 are lone surrogates, as in Python's names of files."""
-    (tmp_path / "in.tsv").write_bytes(b"x\xff\t" + A + b"\ntab \\t\t" + A + b"\ny\t" + B + b"\n")
-    lines = done(tmp_path, "pairs", "in.tsv", "--json").splitlines()
-    assert [json.loads(line) for line in lines] == [{"a": "x\udcff", "b": "tab \\t", "similarity": 1.0}]
-
-
 # compare.
 
 
 def test_compare_files(tmp_path):
-    (tmp_path / "a").write_bytes(A + b"\n\xff\xfe")
-    (tmp_path / "b").write_bytes(NEAR + b"\n\xff")
-    found = json.loads(
-        done(tmp_path, "compare", "a", "b", "--ngram", 5, "--unit", "byte", "--num-seeds", 400, "--json")
-    )
     a, b = A + b"\n\xff\xfe", NEAR + b"\n\xff"
+    (tmp_path / "a").write_bytes(a)
+    (tmp_path / "b").write_bytes(b)
+    options = ["--ngram", 5, "--unit", "byte", "--num-seeds", 400, "--confidence", 0.5]
+    found = json.loads(done(tmp_path, "compare", "a", "b", *options, "--json"))
     hasher = package.MinHasher(400, scheme="fss", shingles=package.Shingles(5, "byte"))
     assert found["similarity"] == reference.jaccard(a, b, 5, "byte")
     assert found["estimate"] == hasher.jaccard(a, b)
-    assert found["interval"] == pytest.approx(reference.wilson(round(found["estimate"] * 400), 400, 0.95))
-    assert found["confidence"] == 0.95
-    assert found["num_seeds"] == 400
+    assert found["interval"] == pytest.approx(reference.wilson(round(found["estimate"] * 400), 400, 0.5))
+    assert (found["confidence"], found["num_seeds"]) == (0.5, 400)
     assert package.Shingles.from_dict(found["shingles"]) == hasher.shingles
-
-
-def test_compare_prints_the_same_figures(tmp_path):
-    (tmp_path / "a").write_bytes(A)
-    for arguments in [["a", "-"], ["-", "a"]]:
-        options = ["--confidence", "0.5"]
-        found = json.loads(done(tmp_path, "compare", *arguments, *options, "--json", stdin=NEAR))
-        printed = done(tmp_path, "compare", *arguments, *options, stdin=NEAR).decode()
-        assert printed == (
+    for arguments, stdin in ((["a", "-"], b), (["-", "b"], a)):
+        assert done(tmp_path, "compare", *arguments, *options, stdin=stdin).decode() == (
             f"exact     {found['similarity']:.6f}\n"
-            f"estimate  {found['estimate']:.6f}, from 128 components\n"
+            f"estimate  {found['estimate']:.6f}, from 400 components\n"
             f"interval  {found['interval'][0]:.6f} to {found['interval'][1]:.6f}, at confidence 0.5\n"
         )
-        assert found["interval"][0] < found["estimate"] < found["interval"][1]
 
 
-def test_compare_texts(tmp_path):
+@pytest.mark.parametrize("run", [lsh, pytest.param(process, marks=pytest.mark.slow)])
+def test_compare_texts(tmp_path, run):
     a, b = "駅から徒歩五分です", "駅から徒歩三分です"
-    found = json.loads(done(tmp_path, "compare", "--texts", a, b, "--ngram", 2, "--json"))
+    more = {} if run is lsh else {"env": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}}
+    found = json.loads(done(tmp_path, "compare", "--texts", a, b, "--ngram", 2, "--json", run=run, **more))
     assert found["similarity"] == reference.jaccard(a, b, 2, "char")
-    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    assert (
-        json.loads(done(tmp_path, "compare", "--texts", a, b, "--ngram", 2, "--json", run=process, env=plain)) == found
-    )
 
 
 def test_compare_unpacks(tmp_path):
@@ -215,47 +187,44 @@ def test_normalisations(tmp_path, dropped):
 # plan.
 
 
-@pytest.mark.parametrize(
-    ("options", "bands"),
-    [
-        ([], package.plan()),
-        (["--threshold", "0.5", "--recall", "0.9", "--num-seeds", "64"], package.plan(0.5, 0.9, 64)),
-        (["--threshold", "1"], package.plan(1.0)),
-    ],
-)
+@pytest.mark.parametrize(("options", "bands"), [("", package.plan()), ("--threshold 1", package.plan(1.0))])
 def test_plan_prints_the_table_and_the_curve(tmp_path, options, bands):
-    table, _, curve = done(tmp_path, "plan", *options).decode().partition("\n\n")
+    table, _, curve = done(tmp_path, "plan", *options.split()).decode().partition("\n\n")
     assert table == str(bands)
     assert curve == text_plot.s_curve(bands) + "\n"
-    plain = done(tmp_path, "plan", *options, encoding="ascii").decode("ascii")
+    plain = done(tmp_path, "plan", *options.split(), encoding="ascii").decode("ascii")
     assert plain == f"{bands}\n\n{text_plot.s_curve(bands, ascii_only=True)}\n"
 
 
 def test_plan_for_machines(tmp_path):
-    found = json.loads(done(tmp_path, "plan", "--threshold", "0.7", "--json"))
-    planned = package.plan(0.7)
+    found = json.loads(done(tmp_path, "plan", "--threshold", "0.7", "--recall", "0.9", "--num-seeds", "64", "--json"))
+    planned = package.plan(0.7, 0.9, 64)
     bands = planned.bands
-    assert found["threshold"] == 0.7
-    assert found["recall"] == 0.99
-    assert found["num_seeds"] == 128
-    assert found["background"] is found["false_candidates"] is found["documents"] is None
+    expected = {"threshold": 0.7, "recall": 0.9, "num_seeds": 64, "num_components": bands.num_components}
+    expected |= dict.fromkeys(("background", "false_candidates", "documents"))
+    expected["found"] = {f"{s:.1f}": bands.probability(s) for s in np.arange(3, 11) / 10}
+    expected["found_at_threshold"] = bands.probability(0.7)
+    expected["verified_at_threshold"] = planned.recall_at(0.7)
+    expected["key_bytes"] = 8 * bands.num_bands
+    assert expected.items() <= found.items()
     assert package.Bands.from_string(found["bands"]) == bands
-    assert found["num_components"] == bands.num_components
-    assert found["found"] == {f"{s:.1f}": bands.probability(s) for s in np.arange(3, 11) / 10}
-    assert found["found_at_threshold"] == bands.probability(0.7)
-    assert found["verified_at_threshold"] == planned.recall_at(0.7) >= 0.99
     assert bands.probability(found["half_found_at"]) == pytest.approx(0.5)
     assert bands.probability(found["most_found_at"]) == pytest.approx(0.95)
-    assert found["key_bytes"] == 8 * bands.num_bands
 
 
 def test_plan_for_a_corpus(tmp_path):
+    """The shingles say how similar the random pairs are, and so how many candidates are false."""
     texts = [text for _, text in sample()]
-    expected = package.plan(0.6, background=texts, documents=200)
-    assert done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE).decode().startswith(f"{expected}\n\n")
     expected = package.plan(0.6, background=texts, documents=10**6)
     printed = done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE, "--documents", "1e6").decode()
     assert printed.startswith(f"{expected}\n\n")
+    shares = set()
+    for n, unit in [(8, "char"), (2, "byte"), (1, "word")]:
+        options = ["--corpus", SAMPLE, "--ngram", n, "--unit", unit]
+        expected = package.plan(shingles=package.Shingles(n, unit), background=texts, documents=200)
+        assert done(tmp_path, "plan", *options).decode().startswith(f"{expected}\n\n")
+        shares.add(json.loads(done(tmp_path, "plan", *options, "--json"))["false_candidates"])
+    assert len(shares) == 3
 
 
 def test_plan_prints_what_a_run_costs(tmp_path):
@@ -268,19 +237,6 @@ def test_plan_prints_what_a_run_costs(tmp_path):
     texts = [text for _, text in sample()]
     cost = package.plan(background=texts).cost(10**6, text_bytes=round(sum(map(len, texts)) / len(texts)))
     assert done(tmp_path, "plan", "--corpus", SAMPLE, "--documents", "1e6").decode().endswith(f"\n\n{cost}\n")
-
-
-def test_plan_for_shingles_of_a_corpus(tmp_path):
-    """The shingles say how similar the random pairs are, and so how many candidates are false."""
-    texts = [text for _, text in sample()]
-    shares = set()
-    for n, unit in [(8, "char"), (2, "byte"), (1, "word")]:
-        printed = done(tmp_path, "plan", "--corpus", SAMPLE, "--ngram", n, "--unit", unit)
-        expected = package.plan(shingles=package.Shingles(n, unit), background=texts, documents=200)
-        assert printed.decode().startswith(f"{expected}\n\n")
-        found = json.loads(done(tmp_path, "plan", "--corpus", SAMPLE, "--ngram", n, "--unit", unit, "--json"))
-        shares.add(found["false_candidates"])
-    assert len(shares) == 3
 
 
 def test_plan_for_a_large_corpus(tmp_path):
@@ -309,24 +265,20 @@ def spread(numbers: list[int]) -> dict[str, float]:
     return {"mean": sum(ordered) / len(ordered), **{n: ordered[place] for n, place in zip(names, places, strict=True)}}
 
 
-@pytest.mark.parametrize(("n", "unit"), [(8, "char"), (5, "byte"), (2, "word")])
-def test_stats(tmp_path, n, unit):
+def test_stats(tmp_path):
     texts = [text for _, text in sample()]
-    found = json.loads(done(tmp_path, "stats", SAMPLE, "--json", "--ngram", n, "--unit", unit))
-    assert found == {
-        "documents": 200,
-        "bytes": sum(map(len, texts)),
-        "lengths": pytest.approx(spread([len(text) for text in texts])),
-        "shingles": pytest.approx(spread([len(set(reference.shingles(text, n, unit))) for text in texts])),
-        "shingled": 200,
-        "without_shingles": 0,
-        "exact_duplicates": 200 - len(set(texts)),
-        "empty": 0,
-        "missing": 0,
-        "skipped": 0,
-        "hidden": 0,
-    }
-    assert found["exact_duplicates"] > 0
+    for n, unit in ((8, "char"), (2, "word")):
+        found = json.loads(done(tmp_path, "stats", SAMPLE, "--json", "--ngram", n, "--unit", unit))
+        assert found == {
+            "documents": 200,
+            "bytes": sum(map(len, texts)),
+            "lengths": pytest.approx(spread([len(text) for text in texts])),
+            "shingles": pytest.approx(spread([len(set(reference.shingles(text, n, unit))) for text in texts])),
+            "shingled": 200,
+            "exact_duplicates": 200 - len(set(texts)),
+            **dict.fromkeys(("without_shingles", "empty", "missing", "skipped", "hidden"), 0),
+        }
+        assert found["exact_duplicates"] > 0
 
 
 def test_stats_of_odd_texts(tmp_path):
@@ -337,18 +289,22 @@ def test_stats_of_odd_texts(tmp_path):
     (tmp_path / "in.jsonl").write_text("".join(lines), encoding="utf-8", newline="\n")
     found = json.loads(done(tmp_path, "stats", "in.jsonl", "--json", "--ngram", 2, "--unit", "word"))
     present = [text for text in texts if text is not None]
-    assert found["documents"] == 15
-    assert found["missing"] == 3
-    assert found["empty"] == 3
-    assert found["exact_duplicates"] == sum(number - 1 for number in Counter(present).values())
-    assert found["without_shingles"] == 6  # the empty ones, and those of punctuation alone
-    assert found["bytes"] == sum(len(text.encode()) for text in present)
-    assert found["shingled"] == len(present)
+    expected = {"documents": 15, "missing": 3, "empty": 3, "without_shingles": 6, "shingled": len(present)}
+    expected["exact_duplicates"] = sum(number - 1 for number in Counter(present).values())
+    expected["bytes"] = sum(len(text.encode()) for text in present)
+    assert expected.items() <= found.items()
+    (tmp_path / "in.txt").write_bytes(b"")
+    found = json.loads(done(tmp_path, "stats", "in.txt", "--json"))
+    assert found["lengths"] is found["shingles"] is None
+    assert found["documents"] == found["exact_duplicates"] == 0
+    assert "documents" in done(tmp_path, "stats", "in.txt").decode()
 
 
-def test_stats_print_the_same_figures(tmp_path):
+def test_stats_print_the_same_figures(tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "MIN_SECONDS", 0.0)
     found = json.loads(done(tmp_path, "stats", SAMPLE, "--json"))
-    printed = done(tmp_path, "stats", SAMPLE).decode()
+    result = lsh(tmp_path, "stats", SAMPLE)
+    printed = result.stdout.decode()
     table = dict(re.findall(r"^(.+?)  +([\d,]+)$", printed, re.MULTILINE))
     numbers = {name: int(number.replace(",", "")) for name, number in table.items()}
     expected = {"documents": 200, "bytes of text": found["bytes"], "empty": 0, "without shingles": 0, "missing": 0}
@@ -357,64 +313,43 @@ def test_stats_print_the_same_figures(tmp_path):
         expected |= {f"{name}: {part}": round(number) for part, number in found[name].items()}
     assert numbers == expected
     assert printed.endswith("Lengths are in bytes; shingles are the distinct ones of 8 characters, of 200 texts.\n")
-
-
-def test_stats_of_nothing(tmp_path):
-    (tmp_path / "in.txt").write_bytes(b"")
-    found = json.loads(done(tmp_path, "stats", "in.txt", "--json"))
-    assert found["lengths"] is None
-    assert found["shingles"] is None
-    assert found["documents"] == found["exact_duplicates"] == 0
-    assert "documents" in done(tmp_path, "stats", "in.txt").decode()
+    assert result.stderr == b"text: column 2; id: column 1\n"
+    assert lsh(tmp_path, "stats", SAMPLE, "-q").stderr == b""
+    assert re.search(rb"seconds, .* MB/s", lsh(tmp_path, "stats", SAMPLE, "-v").stderr)
 
 
 def test_stats_count_the_shingles_of_some_of_many(tmp_path):
-    lines = [b"x" * (i % 100 + 8) + b"\n" if i < 20_000 else b"a text with more shingles\n" for i in range(40_000)]
-    lines.append(b"y" * 1_000_001 + b"\n")
+    """All texts without shingles are counted, not only those of the sample."""
+    lines = [b"x" * (i % 100 + 8) + b"\n" if i < 12_000 else b"a text with more shingles\n" for i in range(24_000)]
+    lines += [b"y" * 100_001 + b"\n", *[b"...!\n"] * 3000, b"\n"]
     (tmp_path / "in.txt").write_bytes(b"".join(lines))
     found = json.loads(done(tmp_path, "stats", "in.txt", "--json"))
-    assert found["documents"] == 40_001
-    assert found["lengths"]["max"] == 1_000_001
-    assert found["shingled"] == 10_000
-    assert found["shingles"]["min"] == 1
-    assert found["shingles"]["max"] == 18
-    assert found["shingles"]["mean"] == pytest.approx((1 + 18) / 2, abs=0.01)  # half of the sample is from each half
-    assert found["exact_duplicates"] == 40_000 - 101
-
-
-def test_stats_count_every_text_without_shingles(tmp_path):
-    """All texts are counted, not only the sample whose shingles are counted."""
-    lines = [b"some words\n" if i % 4 else b"...!\n" for i in range(12_000)]
-    (tmp_path / "in.txt").write_bytes(b"".join([*lines, b"\n"]))
+    assert found["documents"] == 27_002
+    assert found["lengths"]["max"] == 100_001
+    assert (found["shingled"], found["without_shingles"]) == (10_000, 1)
+    assert (found["shingles"]["min"], found["shingles"]["max"]) == (1, 18)
+    assert found["shingles"]["mean"] == pytest.approx((12_000 + 18 * 12_000 + 3000) / 27_000, abs=0.01)
     by_word = json.loads(done(tmp_path, "stats", "in.txt", "--unit", "word", "--json"))
-    by_char = json.loads(done(tmp_path, "stats", "in.txt", "--json"))
-    assert (by_word["without_shingles"], by_char["without_shingles"]) == (3001, 1)
-
-
-def test_stats_are_quiet(tmp_path, monkeypatch):
-    monkeypatch.setattr(console, "MIN_SECONDS", 0.0)
-    assert lsh(tmp_path, "stats", SAMPLE).stderr == b"text: column 2; id: column 1\n"
-    assert lsh(tmp_path, "stats", SAMPLE, "-q").stderr == b""
-    assert re.search(rb"seconds, .* MB/s", lsh(tmp_path, "stats", SAMPLE, "-v").stderr)
+    assert by_word["without_shingles"] == 3001
 
 
 # version.
 
 
-def test_version(tmp_path):
+@pytest.mark.parametrize("run", [lsh, pytest.param(process, marks=pytest.mark.slow)])
+def test_version(tmp_path, run):
     expected = {
         "lsh-dedup": package.__version__,
-        "level": package.simd_level(),
+        "level": package.simd_level() if run is lsh else "baseline",
         "numpy": np.__version__,
         "python": sys.version.split()[0],
     }
-    found = json.loads(done(tmp_path, "version", "--json"))
+    more = {} if run is lsh else {"env": {"LSH_SIMD": "baseline"}}
+    found = json.loads(done(tmp_path, "version", "--json", run=run, **more))
     assert expected.items() <= found.items()
     assert found["system"].startswith(sys.platform)
-    printed = done(tmp_path, "version").decode()
+    printed = done(tmp_path, "version", run=run, **more).decode()
     assert dict(line.split(maxsplit=1) for line in printed.splitlines()) == found
-    slow = done(tmp_path, "version", "--json", run=process, env={"LSH_SIMD": "baseline"})
-    assert json.loads(slow)["level"] == "baseline"
 
 
 # Real corpora, with 5-byte shingles at .8.

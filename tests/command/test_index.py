@@ -5,21 +5,16 @@ Expected matches come from reference.py and from the library, expected times are
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
-import shutil
-import signal
-import subprocess
-import sys
 import time
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 import reference
-from running import DEFAULT_SIGNALS, done, environment, lsh, refused
+from running import done, lsh, refused
 
 import lsh as package
 from lsh.command import console, indexing
@@ -65,36 +60,31 @@ def folder(tmp_path):
 # Creating.
 
 
-def test_create_has_the_options_of_other_commands(tmp_path):
+def test_create(tmp_path):
     options = ["--threshold", 0.6, "--recall", 0.9, "--num-seeds", 64, "--ngram", 3, "--unit", "word", "--lowercase"]
-    done(tmp_path, "index", "create", "x.index", *options, "--sketch", "full", "--period", "12h")
-    with Index.open(tmp_path / "x.index") as index:
+    done(tmp_path, "index", "create", "a.index", *options, "--sketch", "full", "--period", "12h")
+    with Index.open(tmp_path / "a.index") as index:
         shingles = package.Shingles(3, "word", lowercase=True)
         assert index.hasher == package.MinHasher(64, scheme="fss", shingles=shingles)
         assert index.plan == package.plan(0.6, 0.9, num_seeds=64)
         assert (index.info()["sketch"], index.info()["texts"], index.info()["period"]) == ("full", True, 43200.0)
-
-
-def test_create_with_bands(tmp_path):
-    done(tmp_path, "index", "create", "x.index", "--bands", "20x6", "--threshold", "0.75")
-    done(tmp_path, "index", "create", "y.index", "--bands", "80x3", "--screen", "--recommend", "0.4")
-    with Index.open(tmp_path / "x.index") as index, Index.open(tmp_path / "y.index") as screen:
+    done(tmp_path, "index", "create", "b.index", "--bands", "20x6", "--threshold", "0.75")
+    assert (
+        done(tmp_path, "index", "create", "c.index", "--bands", "80x3", "--screen", "--recommend", "0.4", "-q") == b""
+    )
+    with Index.open(tmp_path / "b.index") as index, Index.open(tmp_path / "c.index") as screen:
         assert (index.bands, index.threshold) == (package.Bands(20, 6), 0.75)
         assert (screen.bands, screen.threshold) == (package.Bands(80, 3), 0.4)
-
-
-def test_create_says_what_it_made(tmp_path):
-    result = lsh(tmp_path, "index", "create", "x.index")
+    said = lsh(tmp_path, "index", "create", "x.index").stderr.decode()
     with Index.open(tmp_path / "x.index") as index:
         assert index.plan == package.plan(0.8, 0.99, num_seeds=128)
         expected = f"x.index: 19 bands, {index.bands.to_string()}, find documents at 0.8 with probability "
-    assert result.stderr.decode().startswith(expected)
-    assert "--texts" not in result.stderr.decode()
-    assert done(tmp_path, "index", "create", "y.index", "-q") == b""
-    result = lsh(tmp_path, "index", "create", "z.index", "--texts", "none")
-    assert "probability 0.50" in result.stderr.decode()
-    assert "--texts none: similarities are estimated" in result.stderr.decode()
-    assert "need --verify sketch" in result.stderr.decode()
+    assert said.startswith(expected)
+    assert "--texts" not in said
+    said = lsh(tmp_path, "index", "create", "z.index", "--texts", "none").stderr.decode()
+    assert "probability 0.50" in said
+    assert "--texts none: similarities are estimated" in said
+    assert "need --verify sketch" in said
 
 
 # Adding and asking.
@@ -103,9 +93,11 @@ def test_create_says_what_it_made(tmp_path):
 def test_documents_are_added_and_found(folder):
     texts = sample()
     sets = {doc_id: set(reference.shingles(one, 8, "char")) for doc_id, one in texts.items()}
-    found = answers(done(folder, "index", "query", "a.index", SAMPLE))
+    result = lsh(folder, "index", "query", "a.index", SAMPLE)
+    assert b"200 documents asked, 200 with matches, " in result.stderr
+    found = answers(result.stdout)
     assert [one["id"] for one in found] == list(texts)
-    for one in found:
+    for one in found[:20]:
         expected = {}
         for other, shingles in sets.items():
             similarity = len(sets[one["id"]] & shingles) / len(sets[one["id"]] | shingles)
@@ -117,24 +109,14 @@ def test_documents_are_added_and_found(folder):
         assert all(match["interval"] == [match["similarity"]] * 2 for match in one["matches"])
     with Index.open(folder / "a.index") as index:
         assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == texts
-
-
-def test_the_summary_counts(folder):
+    assert lsh(folder, "index", "query", "a.index", SAMPLE, "-q", "-o", "found.jsonl").stderr == b""
+    assert answers((folder / "found.jsonl").read_bytes()) == found
     result = lsh(folder, "index", "add", "a.index", SAMPLE)
     assert b"200 documents added, 200 of them in place of others, 200 in the index, " in result.stderr
     assert b"text: column 2; id: column 1\n" in result.stderr
-    assert json.loads(done(folder, "index", "add", "a.index", SAMPLE, "--json")) == {
-        "documents": 200,
-        "replaced": 200,
-        "stored": 200,
-        "bytes": 59133,
-        "skipped": 0,
-        "hidden": 0,
-    }
-    result = lsh(folder, "index", "query", "a.index", SAMPLE, "-o", "found.jsonl")
-    assert b"200 documents asked, 200 with matches, " in result.stderr
-    assert len(answers((folder / "found.jsonl").read_bytes())) == 200
-    assert lsh(folder, "index", "query", "a.index", SAMPLE, "-q").stderr == b""
+    counts = json.loads(done(folder, "index", "add", "a.index", SAMPLE, "--json"))
+    same = dict.fromkeys(("documents", "replaced", "stored"), 200)
+    assert counts == {**same, "bytes": 59133, "skipped": 0, "hidden": 0}
 
 
 def test_a_text_and_stored_documents_can_be_asked_for(folder):
@@ -148,9 +130,6 @@ def test_a_text_and_stored_documents_can_be_asked_for(folder):
     assert answers(done(folder, "index", "query", "a.index", "--id", "s002", "s001", "--min-similarity", 0.93)) == found
     assert [(one["id"], one["matches"][0]["id"]) for one in found] == [("s002", "s003"), ("s001", "s166")]
     assert all(match["similarity"] >= 0.93 for one in found for match in one["matches"])
-
-
-def test_the_recall_of_another_similarity_is_printed(folder):
     with Index.open(folder / "a.index") as index:
         recall = index.recall_at(0.7, min_similarity=0.7)
         expected = f"--min-similarity 0.7: recall {recall:.4g} with the bands of the index\n".encode()
@@ -158,27 +137,26 @@ def test_the_recall_of_another_similarity_is_printed(folder):
         command = ["index", "query", "a.index", *asked, "--min-similarity"]
         assert lsh(folder, *command, "0.7").stderr.startswith(expected)
         assert b"recall" not in lsh(folder, *command, "0.8").stderr
-        assert lsh(folder, *command, "0.7", "-q").stderr == b""
-        assert "--min-similarity 0.1 has a recall of" in refused(folder, *command, "0.1")
+    assert lsh(folder, *command, "0.7", "-q").stderr == b""
 
 
-def test_parquet_is_read(tmp_path):
+def test_times_of_parquet(tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow import compute, parquet
 
     day = datetime(2024, 1, 2, 3, 4, 5, 678901)
-    days = {
-        "number": pyarrow.array([1.5, None]),
-        "us": pyarrow.array([day, None], pyarrow.timestamp("us")),
-        "ns": pyarrow.array([day, None], pyarrow.timestamp("ns")).cast(pyarrow.int64()),
-        "date": pyarrow.array([day.date(), None]),
-    }
-    days["ns"] = compute.add(days["ns"], 999).cast(pyarrow.timestamp("ns", "Europe/Rome"))
-    table = pyarrow.table({"id": [5, 6], "text": ["one text", "another text"], **days})
-    parquet.write_table(table, tmp_path / "x.parquet")
-    done(tmp_path, "index", "create", "x.index")
+    nanoseconds = pyarrow.array([day, None], pyarrow.timestamp("ns")).cast(pyarrow.int64())
     seconds = day.replace(tzinfo=timezone.utc).timestamp()
-    for name, expected in [("number", 1.5), ("us", seconds), ("ns", seconds), ("date", 86400.0 * (seconds // 86400))]:
+    days = {
+        "number": (pyarrow.array([1.5, None]), 1.5),
+        "us": (pyarrow.array([day, None], pyarrow.timestamp("us")), seconds),
+        "ns": (compute.add(nanoseconds, 999).cast(pyarrow.timestamp("ns", "Europe/Rome")), seconds),
+        "date": (pyarrow.array([day.date(), None]), 86400.0 * (seconds // 86400)),
+    }
+    table = {"id": [5, 6], "text": ["one text", "another text"], **{name: column for name, (column, _) in days.items()}}
+    parquet.write_table(pyarrow.table(table), tmp_path / "x.parquet")
+    done(tmp_path, "index", "create", "x.index")
+    for name, (_, expected) in days.items():
         done(tmp_path, "index", "add", "x.index", "x.parquet", "--time-field", name)
         with Index.open(tmp_path / "x.index") as index:
             assert {doc_id: index.time_of(doc_id) for doc_id in index} == {"5": expected, "6": None}
@@ -206,15 +184,6 @@ def test_records_without_ids_are_named_by_file_and_number(tmp_path):
     with Index.open(tmp_path / "x.index") as index:
         expected = {"a.txt:1": "one", "a.txt:2": "two", "b.txt:1": "three", "c.csv:1": "four", "d.jsonl:1": "five"}
         assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == {**expected, "pipe/1": "six"}
-    message = refused(tmp_path, "index", "add", "x.index", "-", "--format", "txt", stdin=b"six\n")
-    assert "standard input: its documents have no ids; name their column with --id-field, or give --id-p" in message
-    message = refused(tmp_path, "index", "add", "x.index", "d.jsonl")
-    assert "d.jsonl, line 1: no field 'id' among 'text'; name the right one with --id-field, or use --id-f" in message
-    (tmp_path / "e.tsv").write_bytes(b"e\tseven\n")
-    message = refused(tmp_path, "index", "add", "x.index", "e.tsv", "--id-prefix", "x")
-    assert "e.tsv: its documents have ids, and --id-prefix is for record numbers; leave it out" in message
-    for command in (["index", "add"], ["screen"]):
-        assert b"the number of the record is the id" not in done(tmp_path, *command, "--help")
     assert [one["id"] for one in answers(done(tmp_path, "index", "query", "x.index", "d.jsonl"))] == ["1"]
     found = answers(done(tmp_path, "index", "query", "x.index", "a.txt", "b.txt"))
     assert [one["id"] for one in found] == ["a.txt:1", "a.txt:2", "b.txt:1"]
@@ -242,48 +211,26 @@ def write_days(folder: Path) -> None:
     (folder / "days.csv").write_text("\n".join(["id,text,day", *rows, ""]), encoding="utf-8")
     done(folder, "index", "create", "x.index", "-q")
     done(folder, "index", "add", "x.index", "days.csv", "--field", "text", "--time-field", "day")
-
-
-def test_times_are_seconds_or_iso(tmp_path):
-    write_days(tmp_path)
-    with Index.open(tmp_path / "x.index") as index:
+    with Index.open(folder / "x.index") as index:
         assert [index.time_of(f"d{i}") for i in range(4)] == [*SECONDS, None]
-    lines = [{"id": f"d{i}", "text": text(i), "at": at} for i, at in enumerate([*SECONDS, None, "1704067200.25"])]
-    (tmp_path / "x.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
-    done(tmp_path, "index", "add", "x.index", "x.jsonl", "--time-field", "at", "--field", "text")
-    with Index.open(tmp_path / "x.index") as index:
-        assert [index.time_of(f"d{i}") for i in range(5)] == [*SECONDS, None, 1704067200.25]
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ("1704067200000", "divide milliseconds by 1000"),
-        ("20240229", "20240229 may be a date or seconds since 1970; write dates as 2024-02-29"),
-        ("yesterday", "a time must be seconds since 1970 or ISO 8601, such as 2024-02-29T12:30:00Z, got 'yesterday'"),
-        ("nan", "a time must be seconds since 1970 or ISO 8601"),
-        ("1e300", "a time must be seconds since 1970 or ISO 8601"),
-        ("0000-01-01", "a time must be seconds since 1970 or ISO 8601"),
-        ("9999-12-31T23:00-05:00", "a time must be seconds since 1970 or ISO 8601"),
-    ],
-)
-def test_bad_times(value, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        indexing.parsed_time(value)
-
-
-def test_bad_times_are_refused(tmp_path):
+def test_bad_times(tmp_path):
+    unknown = "a time must be seconds since 1970 or ISO 8601"
+    for value, message in {
+        "1704067200000": "divide milliseconds by 1000",
+        "20240229": "20240229 may be a date or seconds since 1970; write dates as 2024-02-29",
+        "yesterday": f"{unknown}, such as 2024-02-29T12:30:00Z, got 'yesterday'",
+        **dict.fromkeys(("nan", "1e300", "0000-01-01", "9999-12-31T23:00-05:00"), unknown),
+    }.items():
+        with pytest.raises(ValueError, match=re.escape(message)):
+            indexing.parsed_time(value)
     done(tmp_path, "index", "create", "x.index", "-q")
     (tmp_path / "x.csv").write_text(f"id,text,day\na,{'some text' * 99},yesterday\n", encoding="utf-8")
-    (tmp_path / "x.tsv").write_text("a\tsome text\n", encoding="utf-8")
     command = ["index", "add", "x.index"]
     got = refused(tmp_path, *command, "x.csv", "--field", "text", "--time-field", "day")
-    assert "x.csv: document 'a': a time must be seconds since 1970 or ISO 8601" in got
+    assert f"x.csv: document 'a': {unknown}" in got
     assert got.endswith("got 'yesterday', or --on-bad-line skip")
-    got = refused(tmp_path, *command, "x.csv", "--field", "text", "--time-field", "hour")
-    assert "no column 'hour' among 'id', 'text', 'day'; name the right one with --time-field" in got
-    got = refused(tmp_path, *command, "x.tsv", "--time-field", "hour")
-    assert "--time-field is 'hour', and there is no header" in got
     assert len(refused(tmp_path, *command, "x.csv", "--field", "text", "--time-field", "text")) < 200
 
 
@@ -318,26 +265,24 @@ def test_the_number_of_threads_is_passed_on(folder, monkeypatch):
 
 def test_old_documents_expire(tmp_path):
     write_days(tmp_path)
-    result = lsh(tmp_path, "index", "expire", "x.index", "--before", "2024-01-02T06:00:00")
-    assert result.stderr == b"1 document removed, 3 in the index\n"
-    assert list(Index.open(tmp_path / "x.index")) == ["d1", "d2", "d3"]
-    result = lsh(tmp_path, "index", "expire", "x.index", "--before", SECONDS[1])
-    assert result.stderr == b"0 documents removed, 3 in the index\n"
-    age = round((time.time() - SECONDS[1]) / 3600) - 6
-    assert lsh(tmp_path, "index", "expire", "x.index", "--older-than", f"{age}h").stderr.startswith(b"1 document ")
-    assert list(Index.open(tmp_path / "x.index")) == ["d2", "d3"]
-    done(tmp_path, "index", "expire", "x.index", "--older-than", "1.5w", "-q")
-    assert list(Index.open(tmp_path / "x.index")) == ["d3"]
-    done(tmp_path, "index", "remove", "x.index", "d3")
-    (tmp_path / "x.tsv").write_text("a\tsome text\n", encoding="utf-8")
-    assert b"x.tsv" not in lsh(tmp_path, "index", "add", "x.index", "x.tsv", "-v").stderr
+    for cut, message, left in (
+        (["--before", "2024-01-02T06:00:00"], "1 document removed, 3 in the index", ["d1", "d2", "d3"]),
+        (["--before", SECONDS[1]], "0 documents removed, 3 in the index", ["d1", "d2", "d3"]),
+        (["--older-than", f"{round((time.time() - SECONDS[1]) / 3600) - 6}h"], "1 document removed", ["d2", "d3"]),
+        (["--older-than", "1.5w"], "1 document removed, 1 in the index", ["d3"]),
+    ):
+        assert message in lsh(tmp_path, "index", "expire", "x.index", *cut).stderr.decode()
+        assert list(Index.open(tmp_path / "x.index")) == left
     result = lsh(tmp_path, "index", "expire", "x.index", "--before", SECONDS[1])
     assert result.stderr == (
         b"0 documents removed, 1 in the index, none of them with a time (--time-field of lsh index add)\n"
     )
-    assert "got '30'" in refused(tmp_path, "index", "expire", "x.index", "--older-than", "30")
-    assert "got 'now'" in refused(tmp_path, "index", "expire", "x.index", "--before", "now")
-    assert "one of the arguments" in refused(tmp_path, "index", "expire", "x.index")
+    lines = [{"id": f"d{i}", "text": text(i), "at": at} for i, at in enumerate([*SECONDS, None, "1704067200.25"])]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    options = ["--time-field", "at", "--field", "text", "-v"]
+    assert b"x.jsonl" not in lsh(tmp_path, "index", "add", "x.index", "x.jsonl", *options).stderr
+    with Index.open(tmp_path / "x.index") as index:
+        assert [index.time_of(f"d{i}") for i in range(5)] == [*SECONDS, None, 1704067200.25]
 
 
 # Removing, merging, looking.
@@ -350,7 +295,6 @@ def test_documents_are_removed(folder):
     result = lsh(folder, "index", "remove", "a.index", "s001", "--ids", "ids.txt", "--unknown", "skip")
     assert result.stderr == b"3 documents removed, 1 unknown id skipped, 197 in the index\n"
     assert sorted(Index.open(folder / "a.index")) == sorted(set(sample()) - {"s001", "s003", "s004"})
-    assert "give an ID, or --ids FILE" in refused(folder, "index", "remove", "a.index")
     many = [f"x{i}" for i in range(9)]
     assert "9 ids not in the index: 'x0', 'x1', 'x2', 'x3', 'x4', ..." in refused(
         folder, "index", "remove", "a.index", *many
@@ -360,26 +304,22 @@ def test_documents_are_removed(folder):
 
 
 def test_all_documents_whose_ids_are_printed_alike_are_removed(tmp_path):
+    """Of a list, the text comes before the number, and the number before the bytes."""
     with Index.create(tmp_path / "x.index") as index:
-        index.add_docs(["some text"] * 7, ["7", 7, b"7", 8, b"9", -(2**63), 10])
+        index.add_docs([f"text {i}" for i in range(7)], ["7", 7, b"7", 8, b"9", -(2**63), 10])
     ids = ["7", "8", "9", str(-(2**63))]
     for _ in range(2):
         assert f"'{2**63}'" in refused(tmp_path, "index", "remove", "x.index", str(2**63))
         assert "1 id not in the index" in refused(tmp_path, "index", "remove", "x.index", "8" * 5000)
+        listed = answers(done(tmp_path, "index", "list", "x.index", "-o", "-", "7", "8", "9", "--texts"))
+        assert [one["text"] for one in listed] == ["text 0", "text 3", "text 4"]
         with Index.open(tmp_path / "x.index", "a") as index:
             index.compact()
-    assert (
-        b"6 documents removed"
-        in lsh(tmp_path, "index", "remove", "x.index", "--ids", "-", stdin="\n".join(ids).encode()).stderr
-    )
+    result = lsh(tmp_path, "index", "remove", "x.index", "--ids", "-", stdin="\n".join(ids).encode())
+    assert b"6 documents removed" in result.stderr
     assert list(Index.open(tmp_path / "x.index")) == [10]
-
-
-def test_ids_are_texts_then_numbers_then_bytes(tmp_path):
-    with Index.create(tmp_path / "x.index", texts="stored") as index:
-        index.add_docs(["one text", "another one", "a third", "the fourth"], ["7", 7, 8, b"9"])
-    lines = done(tmp_path, "index", "list", "x.index", "7", "8", "9", "--texts").decode().splitlines()
-    assert [json.loads(line)["text"] for line in lines] == ["one text", "a third", "the fourth"]
+    done(tmp_path, "index", "remove", "x.index", "--unknown", "skip", "10", "11")
+    assert list(Index.open(tmp_path / "x.index")) == []
 
 
 def test_an_index_is_compacted_and_verified(folder):
@@ -404,26 +344,16 @@ def test_indexes_are_merged(folder):
     with Index.open(folder / "a.index") as index:
         assert index.text_of("s001") == b"another text"
         assert index.text_of("d4").decode() == text(4)
-    done(folder, "index", "create", "c.index", "--threshold", "0.7")
-    assert "c.index: OTHER must have the same plan, got threshold 0.7, recall 0.99, bands" in refused(
-        folder, "index", "merge", "a.index", "c.index"
-    )
-    assert "OTHER must not be INDEX" in refused(folder, "index", "merge", "a.index", "./a.index")
-    assert "no index at d.index" in refused(folder, "index", "merge", "a.index", "d.index")
 
 
-@pytest.mark.parametrize("where", ["log", "segment"])
-def test_documents_are_listed(folder, where):
+def test_documents_are_listed(folder):
     texts = sample()
     with Index.open(folder / "a.index", "a") as index:
-        index.add_docs(
-            ["in time", "bytes \udcff\ud800".encode("utf-8", "surrogatepass")], [7, b"\xff"], times=[1.5, None]
-        )
+        odd = "bytes \udcff\ud800"
+        index.add_docs(["in time", odd.encode("utf-8", "surrogatepass")], [7, b"\xff"], times=[1.5, None])
         index.remove("s001")
-        if where == "segment":
-            index.compact()
-        new = {7: (1.5, "in time"), "\udcff": (None, "bytes \udcff\ud800")}
-        expected = [new_id.decode("utf-8", "surrogateescape") if new_id == b"\xff" else new_id for new_id in index]
+        new = {7: (1.5, "in time"), "\udcff": (None, odd)}
+        expected = ["\udcff" if new_id == b"\xff" else new_id for new_id in index]
     found = answers(done(folder, "index", "list", "a.index"))
     assert found == [{"id": doc_id, "time": new.get(doc_id, (None,))[0]} for doc_id in expected]
     assert set(expected) == {*texts, *new} - {"s001"}
@@ -433,41 +363,46 @@ def test_documents_are_listed(folder, where):
     some = answers(done(folder, "index", "list", "a.index", "7", "s002", "--texts"))
     assert some == [{"id": 7, "time": 1.5, "text": "in time"}, {"id": "s002", "time": None, "text": texts["s002"]}]
     assert "no document of the index has the id 's001'" in refused(folder, "index", "list", "a.index", "s002", "s001")
-    done(
-        folder, "index", "create", "b.index", "--threshold", "0.7", "--texts", "none", "-q"
-    )  # the list makes another index
+    done(folder, "index", "create", "b.index", "--texts", "none", "-q")  # the list makes another index
     done(folder, "index", "add", "b.index", "list.jsonl", "--time-field", "time", "-q")
     with Index.open(folder / "b.index") as index:
         assert list(index) == list(map(str, expected))
         assert (index.time_of("7"), index.time_of("s002")) == (1.5, None)
-    assert "b.index stores no texts; leave --texts out" in refused(folder, "index", "list", "b.index", "--texts")
 
 
 def test_info_is_printed(tmp_path):
     write_days(tmp_path)
-    with Index.open(tmp_path / "x.index") as index:
-        facts = json.loads(json.dumps(index.info()))
-    printed = json.loads(done(tmp_path, "index", "info", "x.index", "--json"))
-    assert printed == {**facts, "screen": None}
-    assert facts["path"] == str(tmp_path / "x.index")
-    table = done(tmp_path, "index", "info", "x.index").decode()
-    assert table.splitlines()[0] == "documents   4"
-    assert "times       2024-01-01T00:00:00Z to 2024-01-03T00:00:00Z\nperiods     of 1 day\n" in table
-    assert "texts       stored: matches are exact\n" in table
+    done(tmp_path, "index", "create", "y.index", "--screen", "--reject", "0.8", "-q")
     done(tmp_path, "index", "create", "z.index", "--texts", "none", "-q")
-    table = done(tmp_path, "index", "info", "z.index").decode()
-    assert "texts       not stored: similarities are estimated\n" in table
-    with Index.open(tmp_path / "z.index") as index:
-        assert f"threshold   0.8, recall 0.99, {index.recall_at(0.8):.2g} with estimates\n" in table
-    done(tmp_path, "index", "create", "y.index", "--screen", "--texts", "stored", "--reject", "0.8")
-    table = done(tmp_path, "index", "info", "y.index").decode()
-    assert "shingles    3 words, lowercase\n" in table
-    assert "threshold   0.5, recall 0.95\n" in table
-    assert "screen      rejects from 0.8, recommends from 0.5\n" in table
-    assert json.loads(done(tmp_path, "index", "info", "y.index", "--json"))["screen"] == {
-        "reject": 0.8,
-        "recommend": 0.5,
-    }
+    for name, screen, parts in (
+        (
+            "x",
+            None,
+            ["documents   4\n", "times       2024-01-01T00:00:00Z to 2024-01-03T00:00:00Z\nperiods     of 1 day\n"],
+        ),
+        ("x", None, ["texts       stored: matches are exact\n"]),
+        (
+            "y",
+            {"reject": 0.8, "recommend": 0.5},
+            ["shingles    3 words, lowercase\n", "threshold   0.5, recall 0.95\n"],
+        ),
+        ("y", {"reject": 0.8, "recommend": 0.5}, ["screen      rejects from 0.8, recommends from 0.5\n"]),
+        (
+            "z",
+            None,
+            [
+                "texts       not stored: similarities are estimated\n",
+                "threshold   0.8, recall 0.99, {} with estimates\n",
+            ],
+        ),
+    ):
+        with Index.open(tmp_path / f"{name}.index") as index:
+            facts, recall = json.loads(json.dumps(index.info())), f"{index.recall_at(index.threshold):.2g}"
+        assert facts["path"] == str(tmp_path / f"{name}.index")
+        assert json.loads(done(tmp_path, "index", "info", f"{name}.index", "--json")) == {**facts, "screen": screen}
+        table = done(tmp_path, "index", "info", f"{name}.index").decode()
+        assert table.startswith("documents   ")
+        assert all(part.format(recall) in table for part in parts)
 
 
 # Resuming.
@@ -492,15 +427,17 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, commits: int) -> None:
     monkeypatch.setattr(Index, "add_docs", add_docs)
 
 
-def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
-    for number in range(3):
+@pytest.mark.parametrize("by_time", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_an_interrupted_run_continues(tmp_path, monkeypatch, by_time):
+    monkeypatch.setattr(verbs, "COMMIT_SECONDS" if by_time else "COMMIT_DOCUMENTS", 0.0 if by_time else 1)
+    for number in range(2):
         write_lines(tmp_path / f"{number}.jsonl", range(number * 10_000, number * 10_000 + 9_000))
-    expected = {f"d{i}" for number in range(3) for i in range(number * 10_000, number * 10_000 + 9_000)}
+    expected = {f"d{i}" for number in range(2) for i in range(number * 10_000, number * 10_000 + 9_000)}
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    command = ["index", "add", "x.index", "0.jsonl", "1.jsonl", "2.jsonl"]
+    command = ["index", "add", "x.index", "0.jsonl", "1.jsonl"]
     stored, added = 0, []
     real = Index.add_docs
-    for commits in (1, 2, 0, 3):
+    for commits in (1, 0, 2):
         with monkeypatch.context() as patch:
             stop_after(patch, commits)
             result = lsh(tmp_path, *command)
@@ -585,33 +522,6 @@ def test_few_interrupted_commands_are_remembered(tmp_path, monkeypatch, small_st
     assert len(names) == 18
 
 
-@pytest.mark.slow
-def test_a_killed_run_continues(tmp_path):
-    """Killed at ten moments, each run adds what is left; then the index has every document once."""
-    write_lines(tmp_path / "x.jsonl", range(60_000))
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    command = "from lsh.command import index; index.COMMIT_DOCUMENTS = 1; from lsh.command.main import main; "
-    command += "import sys; sys.exit(main(['index', 'add', 'x.index', 'x.jsonl', '--json']))"
-    stored = added = 0
-    for moment in range(10):
-        with subprocess.Popen([sys.executable, "-c", command], cwd=tmp_path, env=environment(), stderr=-1) as run:
-            assert run.stderr is not None
-            run.stderr.readline()  # the run has begun
-            time.sleep(0.02 * moment)
-            run.kill()
-        with Index.open(tmp_path / "x.index") as index:
-            assert stored <= len(index) == len(set(index))
-            stored = len(index)
-        if stored == 60_000:
-            break
-        added = stored
-    assert added > 0
-    done(tmp_path, "index", "add", "x.index", "x.jsonl")
-    with Index.open(tmp_path / "x.index") as index:
-        index.verify()
-        assert sorted(index) == sorted(f"d{i}" for i in range(60_000))
-
-
 def test_progress_is_in_bytes(tmp_path, monkeypatch):
     """Of all files together, and it never decreases."""
     shown = []
@@ -622,7 +532,7 @@ def test_progress_is_in_bytes(tmp_path, monkeypatch):
 
     monkeypatch.setattr(console, "progress", progress)
     for number in range(2):
-        write_lines(tmp_path / f"{number}.jsonl", range(5_000))
+        write_lines(tmp_path / f"{number}.jsonl", range(3_000))
     size = sum((tmp_path / f"{number}.jsonl").stat().st_size for number in range(2))
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
     for command in (["index", "add"], ["index", "query"]):
@@ -635,26 +545,25 @@ def test_progress_is_in_bytes(tmp_path, monkeypatch):
         assert len(places) >= 2
 
 
-def test_slow_runs_commit_after_some_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(verbs, "COMMIT_SECONDS", 0.0)
-    write_lines(tmp_path / "x.jsonl", range(9_000))
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    stop_after(monkeypatch, 1)
-    assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
-    with Index.open(tmp_path / "x.index") as index:
-        assert 0 < len(index) < 9_000
-
-
 @pytest.mark.few(1)
-@pytest.mark.parametrize("change", ["file", "order", "option"])
+@pytest.mark.parametrize("change", ["renamed", "file", "order", "option"])
 def test_another_run_starts_anew(tmp_path, monkeypatch, small_steps, change):
-    for number in range(2):
-        write_lines(tmp_path / f"{number}.jsonl", range(number * 10_000, number * 10_000 + 9_000))
+    """Also if the number of files, their size and their last time are as before, and the order is another one."""
+    names, options = ["0.jsonl", "1.jsonl"], []
+    if change == "renamed":
+        (tmp_path / "texts").mkdir()
+        for name in "abcd":
+            (tmp_path / "texts" / f"{name}.txt").write_text(f"{name} text of a document" * 20_000)
+        names = ["texts"]
+    else:
+        for number in range(2):
+            write_lines(tmp_path / f"{number}.jsonl", range(number * 10_000, number * 10_000 + 9_000))
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
     with monkeypatch.context() as patch:
-        stop_after(patch, 2)
-        assert lsh(tmp_path, "index", "add", "x.index", "0.jsonl", "1.jsonl").returncode == 130
-    names, options = ["0.jsonl", "1.jsonl"], []
+        stop_after(patch, 1 if change == "renamed" else 2)
+        assert lsh(tmp_path, "index", "add", "x.index", *names).returncode == 130
+    if change == "renamed":
+        (tmp_path / "texts" / "d.txt").rename(tmp_path / "texts" / "A.txt")
     if change == "file":
         os.utime(tmp_path / "1.jsonl", ns=(1, 1))
     if change == "order":
@@ -664,62 +573,8 @@ def test_another_run_starts_anew(tmp_path, monkeypatch, small_steps, change):
     result = lsh(tmp_path, "index", "add", "x.index", *names, *options, "--json")
     assert b"continuing" not in result.stderr
     counts = json.loads(result.stdout)
-    assert counts["documents"] == counts["stored"] == 18_000
+    assert counts["documents"] == (4 if change == "renamed" else 18_000)
     assert counts["replaced"] > 0
-
-
-def test_a_file_of_a_folder_that_was_renamed_starts_a_run_anew(tmp_path, monkeypatch, small_steps):
-    """The number of files, their size and their last time are as before, and the order is another one."""
-    (tmp_path / "texts").mkdir()
-    for name in "abcd":
-        (tmp_path / "texts" / f"{name}.txt").write_text(f"{name} text of a document" * 20_000)
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    with monkeypatch.context() as patch:
-        stop_after(patch, 1)
-        assert lsh(tmp_path, "index", "add", "x.index", "texts").returncode == 130
-    (tmp_path / "texts" / "d.txt").rename(tmp_path / "texts" / "A.txt")
-    result = lsh(tmp_path, "index", "add", "x.index", "texts", "--json")
-    assert b"continuing" not in result.stderr
-    assert json.loads(result.stdout)["documents"] == 4
-
-
-def test_options_may_stand_before_what_may_be_missing(tmp_path):
-    write_lines(tmp_path / "a.jsonl", range(5))
-    done(tmp_path, "index", "create", "x.index", "--screen", "-q")
-    done(tmp_path, "screen", "x.index", "-o", "out.jsonl", "a.jsonl")
-    done(tmp_path, "index", "remove", "x.index", "--unknown", "skip", "d1", "d9")
-    done(tmp_path, "index", "list", "x.index", "-o", "list.jsonl", "d0", "d2")
-    listed = [json.loads(line)["id"] for line in (tmp_path / "list.jsonl").read_bytes().splitlines()]
-    assert listed == ["d0", "d2"]
-    with Index.open(tmp_path / "x.index") as index:
-        assert sorted(index) == ["d0", "d2", "d3", "d4"]
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_run(tmp_path, number):
-    """The index is whole afterwards, and not locked."""
-    done(tmp_path, "index", "create", "x.index", "-q")
-    waiting = "(real(*a, **o), print(flush=True), signal.pause())"
-    command = (
-        f"import signal, sys; {DEFAULT_SIGNALS}; import lsh; from lsh.command.main import main; "
-        f"real = lsh.Index.add_docs; lsh.Index.add_docs = lambda *a, **o: {waiting}; "
-        "sys.exit(main(['index', 'add', 'x.index', 'a.txt']))"
-    )
-    (tmp_path / "a.txt").write_bytes(b"some words in a line\n")
-    with subprocess.Popen(
-        [sys.executable, "-c", command], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as run:
-        assert run.stdout is not None
-        assert run.stdout.readline() == b"\n"
-        run.send_signal(number)
-        _, stderr = run.communicate(timeout=60)
-    assert run.returncode == 128 + number
-    assert (
-        stderr.decode().splitlines()[-1] == f"lsh: error: {'interrupted' if number == signal.SIGINT else 'terminated'}"
-    )
-    with Index.open(tmp_path / "x.index", "a") as index:
-        assert len(index) == 0
 
 
 # Errors.
@@ -733,72 +588,24 @@ def test_a_bad_line_leaves_the_index_as_it_was(folder):
     assert b"1 document added, 201 in the index, 1 bad line skipped, " in result.stderr
 
 
-def test_a_null_id_among_many_is_an_error(tmp_path):
-    lines = [json.dumps({"id": str(i) if i != 4321 else None, "text": f"text {i}"}) + "\n" for i in range(5000)]
-    (tmp_path / "x.jsonl").write_text("".join(lines), encoding="utf-8")
-    done(tmp_path, "index", "create", "x.index", "-q")
-    result = lsh(tmp_path, "index", "add", "x.index", "x.jsonl")
-    assert b"x.jsonl: the id of document 4322 is null or empty" in result.stderr
-    assert result.returncode == 2
-
-
-NULL_IDS = {
-    "jsonl": '{"id": "2", "text": "the first text of two"}\n{"id": null, "text": "the second text of two"}\n',
-    "csv": "id,text\n2,the first text of two\n,the second text of two\n",
-    "parquet": "",
-}
-
-
-@pytest.mark.parametrize("ending", NULL_IDS)
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 def test_a_null_id_is_an_error(tmp_path, ending):
     """It must not become the number of the record, which may be the id of another one."""
-    (tmp_path / f"x.{ending}").write_text(NULL_IDS[ending], encoding="utf-8")
+    count, null = 3000, 2345
+    ids = [str(i) if i != null else None for i in range(count)]
     if ending == "parquet":
         parquet = pytest.importorskip("pyarrow.parquet")
-        table = pytest.importorskip("pyarrow").table({"id": ["2", None], "text": ["the first of two", "the second"]})
+        table = pytest.importorskip("pyarrow").table({"id": ids, "text": [f"text {i}" for i in range(count)]})
         parquet.write_table(table, tmp_path / "x.parquet")
+    else:
+        lines = [json.dumps({"id": one, "text": "a"}) if ending == "jsonl" else f"{one or ''},a" for one in ids]
+        lines = lines if ending == "jsonl" else ["id,text", *lines]
+        (tmp_path / f"x.{ending}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     done(tmp_path, "index", "create", "x.index", "-q")
     result = lsh(tmp_path, "index", "add", "x.index", f"x.{ending}")
-    message = f"x.{ending}: the id of document 2 is null or empty; give it one, or use --id-field none"
+    message = f"x.{ending}: the id of document {null + 1} is null or empty; give it one, or use --id-field none"
     assert result.returncode == 2
     assert message in result.stderr.decode()
     assert len(Index.open(tmp_path / "x.index")) == 0
     done(tmp_path, "index", "add", "x.index", f"x.{ending}", "--id-field", "none", "--field", "text")
-    assert len(Index.open(tmp_path / "x.index")) == 2
-
-
-def test_a_copy_that_was_made_during_a_run_has_its_own_place(tmp_path, monkeypatch, small_steps):
-    write_lines(tmp_path / "x.jsonl", range(20_000))
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    stored = []
-    for commits in (1, 2):
-        with monkeypatch.context() as patch:
-            stop_after(patch, commits)
-            assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
-        if commits == 1:
-            shutil.copytree(tmp_path / "x.index", tmp_path / "copy.index")
-        with Index.open(tmp_path / "x.index") as index:
-            stored.append(len(index))
-    assert 0 < stored[0] < stored[1] < 20_000
-    for name, before in zip(("copy.index", "x.index"), stored):
-        result = lsh(tmp_path, "index", "add", name, "x.jsonl", "--json")
-        assert b"continuing after an interrupt: after " in result.stderr
-        counts = json.loads(result.stdout)
-        assert (counts["documents"], counts["replaced"], counts["stored"]) == (20_000 - before, 0, 20_000)
-
-
-def test_all_formats_are_read(tmp_path):
-    texts = [text(number) for number in range(3)]
-    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"id": "j", "text": "%s"}\n' % texts[0].encode()))
-    (tmp_path / "b.csv").write_text(f"id,body\nc,{texts[1]}\n", encoding="utf-8")
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "n.md").write_text(texts[2], encoding="utf-8")
-    done(tmp_path, "index", "create", "x.index", "--texts", "stored", "-q")
-    for name in ("a.jsonl.gz", "b.csv", "notes"):
-        done(tmp_path, "index", "add", "x.index", name, "-q")
-    done(tmp_path, "index", "add", "x.index", "-", "--format", "tsv", "-q", stdin=b"t\tfrom a pipe\n")
-    with Index.open(tmp_path / "x.index") as index:
-        assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == {
-            **dict(zip(["j", "c", "n.md"], texts)),
-            "t": "from a pipe",
-        }
+    assert len(Index.open(tmp_path / "x.index")) == count

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import dataclasses
 import json
-import types
 
 import numpy as np
 import pytest
-from running import done, refused
+from running import done
 from running import lsh as run
 
 import lsh
 from lsh import files, presets
-from lsh.base.budget import Spill
 from lsh.command import inputs, options
 from lsh.command.console import Parser
 from lsh.command.options import Running
@@ -60,45 +57,19 @@ def test_values_that_are_given():
     assert options.running(namespace) == Running(3, 2_000_000, None, False, True)
 
 
-def test_bands_are_given_or_planned():
+def test_bands_are_given_or_planned_once(tmp_path):
     assert options.matching(parsed("--bands 20x6")).bands == lsh.Bands(20, 6)
     planned = options.matching(parsed("--recall 0.9 --threshold 0.7")).plan
     assert planned == lsh.plan(0.7, 0.9)
     unfiltered = options.matching(parsed("--recall 0.9 --threshold 0.7 --verify none")).plan
     assert unfiltered.recall_at(0.7) == unfiltered.probability(0.7) >= 0.9  # banding may use all of the allowed loss
     assert unfiltered.probability(0.7) < planned.probability(0.7)
-
-
-@pytest.mark.parametrize("command", [["dedup", "--dry-run"], ["pairs"], ["plan"]], ids=lambda words: words[0])
-def test_bands_are_planned_once(tmp_path, command):
     (tmp_path / "in.txt").write_bytes(b"one text\nanother text\n")
-    planning._planned.cache_clear()
-    done(tmp_path, *command, *(["in.txt"] if command != ["plan"] else []), "--threshold", "0.7", "--num-seeds", "64")
-    counts = planning._planned.cache_info()
-    assert (counts.misses, counts.hits) == (1, 0)
-
-
-def test_the_seed_of_fingerprints():
-    assert options.matching(parsed("--random-state 7")).hasher.random_state == 7
-    drawn = {options.matching(parsed("--random-state random")).hasher.random_state for _ in range(3)}
-    assert len(drawn) > 1
-    for bad in ("-1", str(2**32)):
-        with pytest.raises(ValueError, match="random_state must be"):
-            options.matching(parsed(f"--random-state {bad}"))
-    with pytest.raises(ValueError, match="--random-state cannot be combined with --preset"):
-        options.matching(parsed("--random-state 7", preset="fineweb"))
-
-
-def test_a_run_with_a_drawn_seed_can_be_repeated(tmp_path):
-    (tmp_path / "in.txt").write_bytes(b"one text of some length\nanother text of some length\n" * 2)
-    command = ["in.txt", "--threshold", "0.5", "--verify", "sketch"]
-    dedup = ["dedup", *command, "--dry-run", "--removed", "removed.tsv", "--json", "-q", "--random-state"]
-    state = json.loads(done(tmp_path, *dedup, "random"))["random_state"]
-    first = (tmp_path / "removed.tsv").read_bytes()
-    assert json.loads(done(tmp_path, *dedup, str(state)))["random_state"] == state
-    assert (tmp_path / "removed.tsv").read_bytes() == first
-    said = run(tmp_path, "pairs", *command, "-v", "--random-state", str(state)).stderr
-    assert f"random_state={state}".encode() in said
+    for command in (["dedup", "--dry-run", "in.txt"], ["pairs", "in.txt"], ["plan"]):
+        planning._planned.cache_clear()
+        done(tmp_path, *command, "--threshold", "0.7", "--num-seeds", "64")
+        counts = planning._planned.cache_info()
+        assert (counts.misses, counts.hits) == (1, 0)
 
 
 @pytest.mark.parametrize("more", [[], ["--screen"]])
@@ -107,41 +78,34 @@ def test_the_seed_of_an_index(tmp_path, more):
     assert b"; --random-state 7\n" in made.stderr
     with lsh.Index.open(tmp_path / "an.index") as index:
         assert index.hasher.random_state == 7
-    (tmp_path / "in.txt").write_bytes(b"one text\n")
-    message = refused(tmp_path, "dedup", "in.txt", "--dry-run", "--against-index", "an.index", "--random-state", "7")
-    assert "--random-state cannot be combined with --against-index" in message
 
 
-def test_names_of_presets():
-    assert options.PRESETS == presets.NAMES
+def test_a_run_with_a_drawn_seed_can_be_repeated(tmp_path):
+    (tmp_path / "in.txt").write_bytes(b"one text of some length\nanother text of some length\n" * 2)
+    command = ["in.txt", "--threshold", "0.5", "--verify", "sketch"]
+    dedup = ["dedup", *command, "--dry-run", "--removed", "removed.tsv", "--json", "-q", "--random-state"]
+    state, other = (json.loads(done(tmp_path, *dedup, "random"))["random_state"] for _ in range(2))
+    assert state != other
+    removed = []
+    for _ in range(2):
+        assert json.loads(done(tmp_path, *dedup, str(other)))["random_state"] == other
+        removed.append((tmp_path / "removed.tsv").read_bytes())
+    assert removed[0] == removed[1]
+    said = run(tmp_path, "pairs", *command, "-v", "--random-state", str(state)).stderr
+    assert f"random_state={state}".encode() in said
 
 
 @pytest.mark.parametrize("name", presets.NAMES)
 def test_a_preset(name):
+    assert options.PRESETS == presets.NAMES
     matching = options.matching(parsed(preset=name))
-    expected = presets.preset(name)
-    assert matching == Matching(**expected.options())
-    for given in ("--num-seeds 128", "--lowercase", "--strip-punctuation", "--normalize NFC", "--collapse-whitespace"):
+    assert matching == Matching(**presets.preset(name).options())
+    for given in (
+        *("--num-seeds 128", "--lowercase", "--strip-punctuation", "--normalize NFC", "--collapse-whitespace"),
+        "--random-state 7",
+    ):
         with pytest.raises(ValueError, match=f"{given.split()[0]} cannot be combined with --preset"):
             options.matching(parsed(given, preset=name))
-
-
-def test_values_are_frozen():
-    namespace = parsed()
-    for value in (options.matching(namespace), options.reading(namespace), options.running(namespace)):
-        for field in dataclasses.fields(value):
-            with pytest.raises(dataclasses.FrozenInstanceError):
-                setattr(value, field.name, None)
-
-
-def test_names_are_a_sequence():
-    for bound in (None, 0):
-        names = inputs.Names(Spill(bound))
-        for values in ([b"a", b""], [], [b"long " * 9, b"a"]):
-            names.extend(values)
-        expected = [b"a", b"", b"long " * 9, b"a"]
-        assert list(names) == [names[i] for i in range(4)] == expected
-        assert (len(names), names.distinct) == (4, expected[:3])
 
 
 def test_a_stream_notes_what_it_read_once(tmp_path):
@@ -154,6 +118,7 @@ def test_a_stream_notes_what_it_read_once(tmp_path):
             assert sum(len(piece) for piece in texts().pieces) == 3
             assert texts.sizes.read().tolist() == [5, inputs.NO_TEXT, 2]
             assert texts.sources.distinct == [str(path).encode()]
+            assert list(texts.sources) == [texts.sources[i] for i in range(3)] == texts.sources.distinct * 3
             assert (texts.count, texts.num_bytes, texts.skipped, texts.hidden) == (3, 7, 1, 0)
         found = [(position, record.id, record.text) for position, record in texts.at([2, 0, 2])]
         assert found == [(0, b"a", b"first"), (2, b"c", "é".encode())]
@@ -162,15 +127,3 @@ def test_a_stream_notes_what_it_read_once(tmp_path):
         ids = texts.ids(np.array([2, 0, 2]))
         assert ids.of(np.array([2, 2, 0])) == [b"c", b"c", b"a"]
         assert texts.ids(np.empty(0, np.int64)).of(np.empty(0, np.int64)) == []
-
-
-@pytest.mark.parametrize("max_memory", [None, 1 << 30])
-@pytest.mark.parametrize("has_mallopt", [True, False])
-def test_freed_memory_is_kept_without_a_bound(monkeypatch, max_memory, has_mallopt):
-    """With --max-memory it goes back to the system; other C libraries than glibc have no such option."""
-    calls: list[tuple[int, int]] = []
-    library = types.SimpleNamespace(**({"mallopt": lambda *values: calls.append(values)} if has_mallopt else {}))
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
-    spill = inputs.own_spill(Running(None, max_memory, None, False, False))
-    assert spill.is_bounded == (max_memory is not None)
-    assert [value for _, value in calls] == [inputs.MAX_KEPT] * (2 if max_memory is None and has_mallopt else 0)

@@ -35,20 +35,17 @@ def shards(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("options", [[], ["--format", "tsv"]])
-def test_a_folder_of_shards_to_one_file(shards, options):
-    result = lsh(shards, "dedup", "shards/", "-o", "out.tsv", "--removed", "removed.tsv", *options)
-    assert result.stderr.startswith(NOTE + b"4 documents, 2 removed, ")
-    assert (shards / "out.tsv").read_bytes() == b"a\t" + A + b"\nb\t" + B + b"\n"
-    rows = [line.split(b"\t") for line in (shards / "removed.tsv").read_bytes().splitlines()]
-    assert rows == [
-        [b"c", b"a", b"1.0", b"shards/2.tsv.gz", b"shards/1.tsv", b"identical"],
-        [b"d", b"b", b"0.8541666666666666", b"shards/deep/3.tsv", b"shards/1.tsv", b"similar"],
-    ]
-
-
-def test_a_folder_of_shards_to_a_folder(shards):
-    """Each shard is written to a file of the same path; the output folder may exist if it is empty."""
+def test_a_folder_of_shards(shards):
+    """To one file, or to a folder: each shard to a file of the same path. The folder may exist if it is empty."""
+    for options in ([], ["--format", "tsv"]):
+        result = lsh(shards, "dedup", "shards/", "-o", "out.tsv", "--removed", "removed.tsv", *options)
+        assert result.stderr.startswith(NOTE + b"4 documents, 2 removed, ")
+        assert (shards / "out.tsv").read_bytes() == b"a\t" + A + b"\nb\t" + B + b"\n"
+        rows = [line.split(b"\t") for line in (shards / "removed.tsv").read_bytes().splitlines()]
+        assert rows == [
+            [b"c", b"a", b"1.0", b"shards/2.tsv.gz", b"shards/1.tsv", b"identical"],
+            [b"d", b"b", b"0.8541666666666666", b"shards/deep/3.tsv", b"shards/1.tsv", b"similar"],
+        ]
     (shards / "empty").mkdir()
     for place in ("out/", "empty"):
         done(shards, "dedup", "shards", "-o", place)
@@ -59,12 +56,10 @@ def test_a_folder_of_shards_to_a_folder(shards):
         }
         assert gzip.decompress(written.pop("2.tsv.gz")) == b""
         assert written == {"1.tsv": b"a\t" + A + b"\nb\t" + B + b"\n", "deep/3.tsv": b""}
-    assert "OUTPUT must not lie in INPUT" in refused(shards, "dedup", "shards", "-o", "shards/out/")
-    assert "OUTPUT must be a new or an empty folder, got shards" in refused(shards, "dedup", "new.tsv", "-o", "shards/")
 
 
 def test_several_inputs(shards):
-    """Each may be a file, a folder or a pattern."""
+    """Each may be a file, a folder or a pattern; --pattern is for the folders among them."""
     everything = ["new.tsv", "shards", "old*.tsv"]
     assert json.loads(done(shards, "stats", *everything, "--json"))["documents"] == 7
     assert json.loads(done(shards, "plan", "--corpus", *everything, "--json"))["documents"] == 7
@@ -74,32 +69,26 @@ def test_several_inputs(shards):
     assert len(within) == 7
     assert set(within) > {b"e\ta\t1.0", b"e\tg\t1.0", b"a\tc\t1.0"}
     assert done(shards, "pairs", "--within", "new.tsv") == done(shards, "pairs", "new.tsv") == b""
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["new.tsv", "-o", "out.tsv", "--against", "old.tsv", "shards"],
-        ["-o", "out.tsv", "--against", "old.tsv", "shards", "new.tsv"],
-        ["--against", "old.tsv", "--against", "shards", "new.tsv", "-o", "out.tsv"],
-        ["--against", "old.tsv", "shards", "-o", "out.tsv", "new.tsv"],
-    ],
-)
-def test_references_before_and_after_the_input(shards, arguments):
-    """The last name after --against is INPUT where nothing else is."""
-    result = lsh(shards, "dedup", *arguments)
-    assert b"2 documents, 5 reference documents, 1 removed, 1 of them for a reference document" in result.stderr
-    assert (shards / "out.tsv").read_bytes() == b"f\twords of another kind\n"
-
-
-def test_a_pattern_is_for_the_folders_among_the_inputs(shards):
     arguments = ["dedup", "shards", "--pattern", "*.tsv", "--against", "old.tsv", "-o", "out.tsv"]
     assert b"3 documents, 1 reference document, 2 removed, 1 of them for a reference" in lsh(shards, *arguments).stderr
     assert done(shards, "pairs", "new.tsv", "shards", "--pattern", "*.gz") == b"e\tc\t1.0\n"
 
 
-def test_which_column_is_the_text(tmp_path):
-    """The note is printed once, before anything else, and not with -q."""
+def test_references_before_and_after_the_input(shards):
+    """The last name after --against is INPUT where nothing else is."""
+    for line in (
+        "new.tsv -o out.tsv --against old.tsv shards",
+        "-o out.tsv --against old.tsv shards new.tsv",
+        "--against old.tsv --against shards new.tsv -o out.tsv",
+        "--against old.tsv shards -o out.tsv new.tsv",
+    ):
+        result = lsh(shards, "dedup", *line.split())
+        assert b"2 documents, 5 reference documents, 1 removed, 1 of them for a reference document" in result.stderr
+        assert (shards / "out.tsv").read_bytes() == b"f\twords of another kind\n"
+
+
+def test_notes_about_the_input(tmp_path):
+    """Which column is the text, and bytes that are not UTF-8: once, before anything else, and not with -q."""
     (tmp_path / "in.csv").write_bytes(b"id,section,text\n1,news," + A + b"\n2,news," + B + b"\n")
     note = b"text: column 3 'text'; id: column 1 'id'\n"
     for command in (["dedup", "in.csv", "--dry-run"], ["pairs", "in.csv"], ["stats", "in.csv"]):
@@ -112,9 +101,20 @@ def test_which_column_is_the_text(tmp_path):
     assert lsh(tmp_path, "stats", "in.csv", "--field", "2", "--id-field", "1").stderr == (
         b"text: column 2 'section'; id: column 1 'id'\n"
     )
+    (tmp_path / "in.txt").write_bytes(b"one\ncaf\xe9\n")
+    note = b"in.txt, line 2: byte 0xe9 is not UTF-8; if the file has another encoding, name it with --encoding\n"
+    assert lsh(tmp_path, "stats", "in.txt").stderr == note
+    assert lsh(tmp_path, "stats", "in.txt", "--encoding", "cp1252").stderr == b""
+    (tmp_path / "in.jsonl").write_bytes(b'{"text": "a"}\nbad\n')
+    message = refused(tmp_path, "dedup", "in.jsonl", "-o", "out.jsonl")
+    problem = "not JSON (Expecting value at character 1); fix the line or use --on-bad-line skip"
+    assert message == f"lsh: error: in.jsonl, line 2: {problem}"
+    result = lsh(tmp_path, "dedup", "in.jsonl", "-o", "out.jsonl", "--on-bad-line", "skip")
+    assert b"1 document, 0 removed, 0 clusters, 1 bad line skipped" in result.stderr
 
 
 def test_ids_that_repeat_are_noticed_once(tmp_path):
+    """Record numbers start at 1 in each file after --against, and continue through the files of a pattern."""
     lines = [b"x\t" + A, b"y\t" + B, b"z\twords of another kind", b"y\t" + A, b"y\t" + B, b"x\t" + B]
     (tmp_path / "in.tsv").write_bytes(b"\n".join(lines))
     arguments = ["dedup", "in.tsv", "-o", "out.tsv", "--removed", "removed.tsv"]
@@ -125,23 +125,14 @@ def test_ids_that_repeat_are_noticed_once(tmp_path):
     numbered = lsh(tmp_path, *arguments, "--id-field", "none")
     assert numbered.stderr.startswith(b"text: column 2; id: record number\n6 documents")
     assert (tmp_path / "removed.tsv").read_bytes() == b"4\t1\t1.0\n5\t2\t1.0\n6\t2\t1.0\n"
-
-
-def test_ids_that_repeat_in_several_files(shards):
-    for name in ("a.tsv", "b.tsv"):
-        (shards / name).write_bytes(b"x\t%s has a text\n" % name.encode())
+    for name in ("a.tsv", "b.tsv", "a.txt", "b.txt"):
+        (tmp_path / name).write_bytes(b"x\t%s has a text\n" % name.encode())
     message = b"ids repeat: records 1 (a.tsv) and 2 (b.tsv) have the id 'x'; use --id-field none for record numbers"
-    assert message in lsh(shards, "pairs", "a.tsv", "b.tsv", "--within").stderr
-
-
-def test_ids_that_repeat_in_references(shards):
-    """Record numbers start at 1 in each file after --against, and continue through the files of a pattern."""
-    for name in ("a.txt", "b.txt"):
-        (shards / name).write_bytes(name.encode() + b" has a text\n")
-    arguments = ["dedup", "new.tsv", "--format", "txt", "-o", "out.txt", "--removed", "removed.tsv", "--against"]
+    assert message in lsh(tmp_path, "pairs", "a.tsv", "b.tsv", "--within").stderr
+    arguments = ["dedup", "in.tsv", "--format", "txt", "-o", "out.txt", "--removed", "removed.tsv", "--against"]
     message = b"--against: ids repeat: records 1 (a.txt) and 2 (b.txt) have the id '1'; name the files by one"
-    assert message in lsh(shards, *arguments, "a.txt", "b.txt").stderr
-    assert b"repeat" not in lsh(shards, *arguments, "[ab].txt").stderr
+    assert message in lsh(tmp_path, *arguments, "a.txt", "b.txt").stderr
+    assert b"repeat" not in lsh(tmp_path, *arguments, "[ab].txt").stderr
 
 
 @pytest.mark.parametrize(("most", "chunk"), [(1 << 23, 1 << 20), (7, 40), (1, 8)])
@@ -164,56 +155,12 @@ def test_the_first_repeated_id(monkeypatch, most, chunk):
     assert first(b"ab", b"cd", b"x", b"cd", b"ab", key=len) in ((1, 3), (0, 4))
 
 
-def test_bytes_that_are_not_utf8_are_noticed(tmp_path):
-    (tmp_path / "in.txt").write_bytes(b"one\ncaf\xe9\n")
-    note = b"in.txt, line 2: byte 0xe9 is not UTF-8; if the file has another encoding, name it with --encoding\n"
-    assert lsh(tmp_path, "stats", "in.txt").stderr == note
-    assert lsh(tmp_path, "stats", "in.txt", "--encoding", "cp1252").stderr == b""
-
-
-def test_a_bad_line_names_the_option_that_skips_it(tmp_path):
-    (tmp_path / "in.jsonl").write_bytes(b'{"text": "a"}\nbad\n')
-    message = refused(tmp_path, "dedup", "in.jsonl", "-o", "out.jsonl")
-    problem = "not JSON (Expecting value at character 1); fix the line or use --on-bad-line skip"
-    assert message == f"lsh: error: in.jsonl, line 2: {problem}"
-    result = lsh(tmp_path, "dedup", "in.jsonl", "-o", "out.jsonl", "--on-bad-line", "skip", "--rejects", "bad.txt")
-    assert b"1 document, 0 removed, 0 clusters, 1 bad line skipped" in result.stderr
-    assert (tmp_path / "bad.txt").read_bytes() == b"bad\n"
-
-
-@pytest.mark.parametrize("name", ["out.tsv.gz", "out.md", "out.PARQUET"])
-def test_the_output_of_a_folder_of_texts_is_a_folder(tmp_path, name):
-    """A name that looks like that of a file is an error, also in a dry run; a slash at the end marks a folder."""
-    (tmp_path / "in").mkdir()
-    for text, content in (("a.txt", A), ("b.md", A)):
-        (tmp_path / "in" / text).write_bytes(content)
-    for more in ([], ["--dry-run"]):
-        message = refused(tmp_path, "dedup", "in", "-o", name, *more)
-        assert message == f"lsh: error: {name}: INPUT is a folder of texts, so OUTPUT is a new folder; write -o out/"
-    for place in (f"{name}/", "out", "out.2"):
-        done(tmp_path, "dedup", "in", "-o", place)
-        assert [path.name for path in (tmp_path / place).iterdir()] == ["a.txt"]
-
-
-def test_endings_that_say_nothing_against_the_format(tmp_path):
-    """No ending, a number, a packing alone, and the ending of the input are accepted."""
-    for name in ("in.jsonl", "in.data"):
-        (tmp_path / name).write_bytes(b'{"text": "one"}\n')
-    for name in ("x", "x.2025", "x.gz"):
-        done(tmp_path, "dedup", "in.jsonl", "-o", name)
-    assert gzip.decompress((tmp_path / "x.gz").read_bytes()) == (tmp_path / "x.2025").read_bytes()
-    done(tmp_path, "dedup", "in.data", "--format", "jsonl", "-o", "x.data")
-    assert (tmp_path / "x.data").read_bytes() == b'{"text": "one"}\n'
-
-
-def test_the_output_of_a_folder_has_a_slash_or_an_ending(tmp_path):
-    """A name alone may be meant as a folder; where a file or an empty folder has it, it is clear."""
+def test_names_of_outputs_that_are_accepted(tmp_path):
+    """Endings that say nothing against the format; a slash marks a folder, and where one exists it is clear."""
     (tmp_path / "in").mkdir()
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / "in" / name).write_bytes(b'{"text": "%s"}\n' % name.encode())
     both = b'{"text": "a.jsonl"}\n{"text": "b.jsonl"}\n'
-    message = "out: INPUT is a folder of files; write -o out/ for as many files, or -o out.jsonl for one"
-    assert refused(tmp_path, "dedup", "in", "-o", "out") == f"lsh: error: {message}"
     done(tmp_path, "dedup", "in", "-o", "out.jsonl")
     done(tmp_path, "dedup", "in/*", "-o", "pattern")
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "pattern").read_bytes() == both
@@ -221,14 +168,23 @@ def test_the_output_of_a_folder_has_a_slash_or_an_ending(tmp_path):
     (tmp_path / "out").mkdir()
     done(tmp_path, "dedup", "in", "-o", "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.jsonl", "b.jsonl"]
-
-
-def test_names_that_a_table_may_have(shards):
-    for good in ("x.TSV", "x.txt.gz", "x.out", "x"):
-        done(shards, "dedup", "new.tsv", "-o", "out.tsv", "--removed", good, "-q")
-        done(shards, "pairs", "new.tsv", "-o", good)
-    for good in ("x.jsonl", "x.ndjson.gz", "x.txt", "x"):
-        done(shards, "pairs", "new.tsv", "--json", "-o", good)
+    (tmp_path / "in.data").write_bytes(both)
+    for name in ("x", "x.2025", "x.gz"):
+        done(tmp_path, "dedup", "out.jsonl", "-o", name)
+    assert gzip.decompress((tmp_path / "x.gz").read_bytes()) == (tmp_path / "x.2025").read_bytes() == both
+    done(tmp_path, "dedup", "in.data", "--format", "jsonl", "-o", "x.data")
+    assert (tmp_path / "x.data").read_bytes() == both
+    (tmp_path / "texts").mkdir()
+    for name in ("a.txt", "b.md"):
+        (tmp_path / "texts" / name).write_bytes(A)
+    for place in ("texts.tsv.gz/", "new", "new.2"):
+        done(tmp_path, "dedup", "texts", "-o", place)
+        assert [path.name for path in (tmp_path / place).iterdir()] == ["a.txt"]
+    for good in ("t.TSV", "t.txt.gz", "t.out", "t"):
+        done(tmp_path, "dedup", "in.data", "--format", "jsonl", "-o", "x.data", "--removed", good, "-q")
+        done(tmp_path, "pairs", "out.jsonl", "-o", good)
+    for good in ("p.jsonl", "p.ndjson.gz", "p.txt", "p"):
+        done(tmp_path, "pairs", "out.jsonl", "--json", "-o", good)
 
 
 def test_options_count_for_the_files_that_have_a_use_for_them(tmp_path):

@@ -11,7 +11,6 @@ from running import done, lsh
 
 from lsh import Index, Screen
 from lsh.command import screen as command
-from lsh.store.screen import RECOMMEND, REJECT, TOP
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 TEXTS = {
@@ -30,12 +29,6 @@ def verdicts(data: bytes) -> dict[str, tuple[str, list[str]]]:
 def exact(a: str, b: str) -> float:
     first, second = (set(reference.shingles(text.lower(), 3, "word")) for text in (a, b))
     return len(first & second) / len(first | second)
-
-
-@pytest.fixture(autouse=True)
-def constant_lock(monkeypatch):
-    """The file of the lock has the time at which it was locked, and `refused` compares all files."""
-    monkeypatch.setattr("lsh.segments.disk.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
 
 
 @pytest.fixture
@@ -66,27 +59,23 @@ def test_documents_are_screened_and_added(folder):
 
 
 def test_checking_adds_nothing(folder):
-    assert {one for one, _ in verdicts(done(folder, "screen", "x.index", "new.jsonl", "--check")).values()} == {
-        "accept"
-    }
+    found = verdicts(done(folder, "screen", "x.index", "new.jsonl", "--check"))
+    assert {decision for decision, _ in found.values()} == {"accept"}
     assert len(Index.open(folder / "x.index")) == 0
     done(folder, "screen", "x.index", "new.jsonl", "-o", "out.jsonl", "-q")
     with Index.open(folder / "x.index", "a"):  # a check needs no lock
         found = verdicts(done(folder, "screen", "x.index", "new.jsonl", "--check", "--top", 1))
     assert found == {"a": ("reject", ["a"]), "b": ("reject", ["a"]), "c": ("reject", ["c"]), "d": ("reject", ["d"])}
     assert list(verdicts((folder / "out.jsonl").read_bytes())) == list(TEXTS)
+    (folder / "x.csv").write_text("text,at\none text of words,5\nanother one with words,2024-01-01\n", encoding="utf-8")
+    done(folder, "index", "create", "y.index", "--screen", "-q")
+    done(folder, "screen", "y.index", "x.csv", "--time-field", "at", "--field", "text")
+    with Index.open(folder / "y.index") as index:
+        assert {doc_id: index.time_of(doc_id) for doc_id in index} == {"x.csv:1": 5.0, "x.csv:2": 1704067200.0}
 
 
-def test_thresholds_can_be_given(folder):
-    done(folder, "screen", "x.index", "new.jsonl", "--reject", 1, "--recommend", 0.9)
-    assert list(Index.open(folder / "x.index")) == list(TEXTS)
-    found = verdicts(done(folder, "screen", "x.index", "new.jsonl", "--check", "--reject", 0.5, "--recommend", 0.5))
-    assert {decision for decision, _ in found.values()} == {"reject"}
-    assert Screen.open(folder / "x.index").reject == 0.8
-
-
-def test_thresholds_can_be_changed(folder):
-    """Alone, or with the documents in one commit; other runs do not change them."""
+def test_thresholds_can_be_given_and_changed(folder):
+    """Changed alone, or with the documents in one commit; other runs do not change them."""
 
     def stored() -> tuple[float, float]:
         with Screen.open(folder / "x.index") as screen:
@@ -96,46 +85,29 @@ def test_thresholds_can_be_changed(folder):
     assert (result.returncode, result.stdout) == (0, b"")
     assert result.stderr == b"x.index: rejects from 0.7, recommends from 0.6\n"
     assert stored() == (0.7, 0.6)
-    done(folder, "screen", "x.index", "new.jsonl", "--reject", 0.65, "-q")
+    done(folder, "screen", "x.index", "-q", "--reject", 0.65, "new.jsonl")
     assert stored() == (0.7, 0.6)
     assert list(Index.open(folder / "x.index")) == ["a", "c", "d"]
     done(folder, "screen", "x.index", "new.jsonl", "--reject", 1, "--store", "-q")
     assert stored() == (1.0, 0.6)
     assert sorted(map(str, Index.open(folder / "x.index"))) == list(TEXTS)
     assert b"rejects from 1, recommends from 0.6" in done(folder, "index", "info", "x.index")
+    found = verdicts(done(folder, "screen", "x.index", "new.jsonl", "--check", "--reject", 0.5, "--recommend", 0.5))
+    assert {decision for decision, _ in found.values()} == {"reject"}
 
 
-def test_times_and_numbers_are_stored(folder):
-    (folder / "x.csv").write_text("text,at\none text of words,5\nanother one with words,2024-01-01\n", encoding="utf-8")
-    done(folder, "screen", "x.index", "x.csv", "--time-field", "at", "--field", "text")
-    with Index.open(folder / "x.index") as index:
-        assert {doc_id: index.time_of(doc_id) for doc_id in index} == {"x.csv:1": 5.0, "x.csv:2": 1704067200.0}
+@pytest.mark.parametrize("output", ["out.jsonl", "/dev/full"])
+def test_a_run_that_fails_adds_nothing(folder, monkeypatch, output):
+    """Interrupted, or with an output that cannot be written."""
 
-
-def test_an_interrupted_run_adds_nothing(folder, monkeypatch):
     def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command.indexing, "line", interrupt)
-    result = lsh(folder, "screen", "x.index", "new.jsonl", "-o", "out.jsonl")
-    assert (result.returncode, result.stdout) == (130, b"")
+    if output == "out.jsonl":
+        monkeypatch.setattr(command.indexing, "line", interrupt)
+    elif not Path(output).exists():
+        pytest.skip("requires /dev/full")
+    result = lsh(folder, "screen", "x.index", "new.jsonl", "-o", output)
+    assert (result.returncode, result.stdout) == (130 if output == "out.jsonl" else 2, b"")
     assert len(Index.open(folder / "x.index")) == 0
     assert not (folder / "out.jsonl").exists()
-
-
-def test_the_help_has_the_defaults(tmp_path):
-    text = " ".join(done(tmp_path, "screen", "--help").decode().split())
-    assert f"reject from this similarity (default: as stored with the index, else {REJECT})" in text
-    assert f"list documents from this similarity (default: as stored with the index, else {RECOMMEND})" in text
-    assert f"maximum number of matches of a document (default {TOP})" in text
-    text = " ".join(done(tmp_path, "index", "create", "--help").decode().split())
-    assert f"--reject S lsh screen rejects from this similarity (default {REJECT})" in text
-    assert f"--recommend S lsh screen lists documents from this similarity (default {RECOMMEND})" in text
-    assert "3 words in lower case, 400 components, and bands for --recommend with a recall of 0.95" in text
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="requires /dev/full")
-def test_a_run_whose_output_fails_adds_nothing(folder):
-    result = lsh(folder, "screen", "x.index", "new.jsonl", "-o", "/dev/full")
-    assert result.returncode == 2
-    assert len(Index.open(folder / "x.index")) == 0

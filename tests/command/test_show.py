@@ -7,6 +7,8 @@ import json
 import os
 import random
 import re
+import subprocess
+import sys
 
 import pytest
 import reference
@@ -21,7 +23,6 @@ from lsh.command import show
 A = "the old observatory dome turns once more after nineteen years, and the ferry waits"
 B = "the old observatory dome turns once more after seventeen years, and the ferry sails"
 NEWS = f"a1\t{A}\nb2\t{B}\nc3\tbakers walked out on wednesday\na1\tanother text with the id of the first\n"
-MARK = re.compile(r"\[-(.*?)-\]|\{\+(.*?)\+\}", re.DOTALL)
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def news(tmp_path):
 
 
 def test_figures(news):
-    """The shingles are those of reference.py, and the similarity is their quotient."""
+    """The shingles are those of reference.py, and the similarity is their quotient; the page has the same figures."""
     found = json.loads(done(news, "show", "news.tsv", "a1", "b2", "--ngram", 5, "--json"))
     a, b = (set(reference.shingles(text.encode(), 5, "char")) for text in (A, B))
     assert found == {
@@ -44,32 +45,16 @@ def test_figures(news):
         "shingles": package.Shingles(5).to_dict(),
         "differences": [{"a": "nineteen", "b": "seventeen"}, {"a": "waits", "b": "sails"}],
     }
-
-
-def test_the_page_has_the_same_figures(news):
-    found = json.loads(done(news, "show", "news.tsv", "a1", "b2", "--json"))
-    alone = [found[side]["num_shingles"] - found["common"] for side in "ab"]
-    assert done(news, "show", "news.tsv", "a1", "b2").decode() == (
-        f"similarity  {found['similarity']:.6f}, exact, by shingles of 8 characters\n"
-        f"shingles    {found['common']} in both, {alone[0]} only in the first, {alone[1]} only in the second, "
-        f"{found['union']} in all\n"
+    assert done(news, "show", "news.tsv", "a1", "b2", "--ngram", 5).decode() == (
+        f"similarity  {found['similarity']:.6f}, exact, by shingles of 5 characters\n"
+        f"shingles    {len(a & b)} in both, {len(a - b)} only in the first, {len(b - a)} only in the second, "
+        f"{len(a | b)} in all\n"
         f"first       a1 (news.tsv), {len(A)} bytes\n"
         f"second      b2 (news.tsv), {len(B)} bytes\n"
         "\n"
         "the old observatory dome turns once more after [-nineteen-]{+seventeen+} years, and the ferry "
         "[-waits-]{+sails+}\n"
     )
-
-
-def test_a_text_at_the_top_of_a_folder_has_no_source(tmp_path):
-    (tmp_path / "txt" / "more").mkdir(parents=True)
-    for name in ("1.txt", "more/2.txt"):
-        (tmp_path / "txt" / name).write_text(A, "utf-8")
-    lines = done(tmp_path, "show", "txt", "1.txt", "more/2.txt").decode().splitlines()
-    assert lines[2:4] == [f"first       1.txt, {len(A)} bytes", f"second      more/2.txt (more), {len(A)} bytes"]
-
-
-def test_the_shingles_are_as_they_are_asked_for(news):
     (news / "in.txt").write_text("The Old Dome\nthe old   dome!\n", "utf-8")
     options = ["--unit", "word", "--ngram", 1, "--lowercase"]
     assert json.loads(done(news, "show", "in.txt", "1", "2", *options, "--json"))["similarity"] == 1.0
@@ -90,55 +75,37 @@ def test_what_a_removal_names_can_be_shown(tmp_path):
     assert done(tmp_path, "show", "?.jsonl.gz", removed, kept).endswith(b"\n\nThe texts are identical.\n")
 
 
-def test_an_id_twice_is_the_next_one(news):
-    found = json.loads(done(news, "show", "news.tsv", "a1", "a1", "--json"))
-    assert (found["a"]["bytes"], found["b"]["bytes"]) == (len(A), len("another text with the id of the first"))
-
-
-def test_against(news):
-    (news / "old.tsv").write_text(f"a1\t{B}\n", "utf-8")
-    found = json.loads(done(news, "show", "news.tsv", "a1", "a1", "--against", "old.tsv", "--json"))
-    assert found["differences"] == [{"a": "nineteen", "b": "seventeen"}, {"a": "waits", "b": "sails"}]
-    assert found["b"]["source"] == "old.tsv"
-
-
-def test_texts_without_words(tmp_path):
+def test_texts_without_words_and_with_controls(tmp_path):
     (tmp_path / "in.jsonl").write_bytes(b'{"text": ""}\n{"text": null}\n{"text": "words"}\n')
     printed = done(tmp_path, "show", "in.jsonl", "1", "3").decode()
     assert printed.startswith("similarity  0.000000, exact")
     assert printed.endswith("\n\n{+words+}\n")
     assert done(tmp_path, "show", "in.jsonl", "1", "2").endswith(b"The texts are identical.\n")
-
-
-def test_only_the_differences_of_long_texts_are_shown(tmp_path):
-    words = [f"word{i}" for i in range(30_000)]
-    other = [*words[:9_990], "one", *words[9_991:20_000], *("more",) * 700, *words[20_000:]]
-    (tmp_path / "in.txt").write_text(" ".join(words) + "\n" + " ".join(other) + "\n", "utf-8")
-    printed = done(tmp_path, "show", "in.txt", "1", "2").decode()
-    assert len(printed) < 3000
-    assert "word9989 [-word9990-]{+one+} word9991" in printed
-    assert re.search(r"\{\+( ?more)+.*\[\.\.\. 2,500 characters \.\.\.\].*more ?\+\}", printed, re.DOTALL)
-    assert len(re.findall(r"^\[\.\.\. [\d,]+ characters \.\.\.\]$", printed, re.MULTILINE)) == 4
-    found = json.loads(done(tmp_path, "show", "in.txt", "1", "2", "--json"))
-    assert [one["a"] for one in found["differences"]] == ["word9990", ""]
-
-
-def test_what_a_terminal_would_obey_is_escaped(tmp_path):
     (tmp_path / "in.txt").write_bytes(b"a \x1b[31mred text\n\xff\x9b2J blue text\n")
     printed = done(tmp_path, "show", "in.txt", "1", "2").decode()
-    assert "\x1b" not in printed
+    assert "\x1b" not in printed  # a terminal would obey it
     assert "\\x1b[31mred" in printed.replace("[-", "").replace("-]", "")
 
 
-@pytest.mark.few(1)
+def test_only_the_differences_of_long_texts_are_shown(tmp_path):
+    words = [f"word{i}" for i in range(6_000)]
+    other = [*words[:1_990], "one", *words[1_991:4_000], *("more",) * 700, *words[4_000:]]
+    (tmp_path / "in.txt").write_text(" ".join(words) + "\n" + " ".join(other) + "\n", "utf-8")
+    printed = done(tmp_path, "show", "in.txt", "1", "2").decode()
+    assert len(printed) < 3000
+    assert "word1989 [-word1990-]{+one+} word1991" in printed
+    assert re.search(r"\{\+( ?more)+.*\[\.\.\. 2,500 characters \.\.\.\].*more ?\+\}", printed, re.DOTALL)
+    assert len(re.findall(r"^\[\.\.\. [\d,]+ characters \.\.\.\]$", printed, re.MULTILINE)) == 4
+    found = json.loads(done(tmp_path, "show", "in.txt", "1", "2", "--json"))
+    assert [one["a"] for one in found["differences"]] == ["word1990", ""]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "colours"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
 def test_colours_on_a_terminal(news, more, colours):
-    import subprocess
-    import sys
-
     pty = pytest.importorskip("pty", reason="no terminals on this system")
     terminal, end = pty.openpty()
-    env = environment(TERM="xterm", **more) if "TERM" not in more else environment(**more)
+    env = environment(**{"TERM": "xterm", **more})
     env = {name: value for name, value in env.items() if name != "NO_COLOR" or name in more}
     command = [sys.executable, "-m", "lsh", "show", "news.tsv", "a1", "b2"]
     assert subprocess.run(command, cwd=news, stdout=end, env=env, timeout=60).returncode == 0
@@ -147,6 +114,11 @@ def test_colours_on_a_terminal(news, more, colours):
     os.close(terminal)
     assert ("\x1b[31m[-nineteen-]\x1b[0m\x1b[32m{+seventeen+}\x1b[0m" in printed) == colours
     assert ("[-nineteen-]{+seventeen+}" in printed) != colours
+
+
+def test_colours_are_drawn_around_the_marks():
+    drawn = show._drawn(show._changes("one two", "three four"), colours=True)
+    assert drawn == "\x1b[31m[-one two-]\x1b[0m\x1b[32m{+three four+}\x1b[0m"
 
 
 # Differences.
@@ -169,30 +141,24 @@ def test_changes_give_both_texts(seed, kinds, window):
     assert (len(changes) == 1) == (a == b)
 
 
-def test_marks_alone_are_left_of_a_whole_difference():
-    assert show._drawn(show._changes("one two", "three four"), colours=False) == "[-one two-]{+three four+}"
-    assert MARK.sub("", show._drawn(show._changes(A, B), colours=False)).split() == [
-        word for word in A.split() if word in B.split() and word != "waits"
-    ]
-
-
-def test_an_id_with_a_backslash_is_that_id(tmp_path):
-    """An earlier id with a tab looks the same in a table."""
-    rows = [{"id": "a\tb", "text": A}, {"id": "a\\tb", "text": B}, {"id": "c", "text": A}]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    found = json.loads(done(tmp_path, "show", "in.jsonl", "a\\tb", "c", "--json"))
-    assert found["a"]["id"] == "a\\tb"
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[::2]), "utf-8")
-    found = json.loads(done(tmp_path, "show", "in.jsonl", "a\\tb", "c", "--json"))
-    assert found["a"]["id"] == "a\tb"
-
-
-def test_an_id_makes_no_lines(tmp_path):
-    rows = [{"id": "a\nsecond      forged", "text": A}, {"id": "b", "text": B}]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    assert b"first       a\\nsecond      forged (in.jsonl)" in done(
-        tmp_path, "show", "in.jsonl", "a\nsecond      forged", "b"
-    )
+def test_ids(news):
+    """An id twice is the next one. One with a backslash is that id, though an earlier one looks the same in a table."""
+    found = json.loads(done(news, "show", "news.tsv", "a1", "a1", "--json"))
+    assert (found["a"]["bytes"], found["b"]["bytes"]) == (len(A), len("another text with the id of the first"))
+    (news / "old.tsv").write_text(f"a1\t{B}\n", "utf-8")
+    found = json.loads(done(news, "show", "news.tsv", "a1", "a1", "--against", "old.tsv", "--json"))
+    assert found["differences"] == [{"a": "nineteen", "b": "seventeen"}, {"a": "waits", "b": "sails"}]
+    assert found["b"]["source"] == "old.tsv"
+    rows = [{"id": "a\tb", "text": A}, {"id": "a\\tb", "text": B}, {"id": "c\nforged", "text": A}]
+    for some, expected in ((rows, "a\\tb"), (rows[::2], "a\tb")):
+        (news / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some), "utf-8")
+        assert json.loads(done(news, "show", "in.jsonl", "a\\tb", "c\nforged", "--json"))["a"]["id"] == expected
+    assert b"second      c\\nforged (in.jsonl)" in done(news, "show", "in.jsonl", "a\\tb", "c\nforged")
+    (news / "txt" / "more").mkdir(parents=True)
+    for name in ("1.txt", "more/2.txt"):
+        (news / "txt" / name).write_text(A, "utf-8")
+    lines = done(news, "show", "txt", "1.txt", "more/2.txt").decode().splitlines()
+    assert lines[2:4] == [f"first       1.txt, {len(A)} bytes", f"second      more/2.txt (more), {len(A)} bytes"]
 
 
 def test_long_texts_are_compared_in_a_bounded_number_of_windows(monkeypatch):

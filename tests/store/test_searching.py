@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 import pytest
@@ -383,6 +385,28 @@ def test_each_changed_bit_is_found(a_file, place, bit):
         a_file.bytes[at] ^= 1 << bit
 
 
+@given(data=st.data())
+@strategies.examples(200)
+def test_wrong_content_with_right_checksums(a_file, data):
+    """Whatever a file holds, reading it ends with a result or an error."""
+    before = a_file.bytes.copy()
+    changes = st.lists(st.sampled_from([0, 1, 127, 255]), min_size=4, max_size=4)
+    try:
+        for _ in range(data.draw(st.integers(1, 4))):
+            part = data.draw(st.integers(0, len(a_file.parts) - 1))
+            place = a_file.places[part] + data.draw(st.integers(0, a_file.parts[part].nbytes - 4))
+            a_file.bytes[place : place + 4] = data.draw(changes)
+        a_file.sums = block_sums(a_file.bytes)
+        with contextlib.suppress(IndexDamagedError):
+            a_file.use()
+        bands, _ = a_file.open()
+        with contextlib.suppress(IndexDamagedError):
+            bands[0].find(a_file.keys[0])
+    finally:
+        a_file.bytes[:] = before
+        a_file.sums = block_sums(a_file.bytes)
+
+
 def test_wrong_numbers_and_keys_out_of_order():
     zeros, five = numpy.zeros(5, numpy.uint64), numpy.arange(5, dtype=numpy.uint32)
     far = SortedKeys(*sorted_keys(zeros, numpy.array([0, 1, 2, 3, 5], numpy.uint32)))
@@ -407,3 +431,12 @@ def test_wrong_numbers_and_keys_out_of_order():
     for keys, numbers in ((4, 5), (6, 5), (5, 0)):
         with pytest.raises(IndexDamagedError, match=f"there are {keys} keys and {numbers} documents"):
             SortedKeys(numpy.zeros(keys, numpy.uint64), numpy.zeros(numbers, numpy.uint32))
+
+
+def test_threads_share_a_segment(a_file):
+    expected = a_file.use()
+    _, searcher = a_file.open()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: searcher.search(a_file.keys, a_file.parts[-1]), range(8)))
+    for one in found:
+        assert [array.tolist() for array in one] == expected[:3]

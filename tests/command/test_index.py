@@ -448,6 +448,7 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, by_time):
     assert json.loads(done(tmp_path, *command, "--json"))["documents"] == len(expected)  # a finished run starts anew
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("is_written", [False, True])
 def test_the_place_is_part_of_the_commit(tmp_path, monkeypatch, small_steps, is_written):
     """The run ends before or after the step that makes a commit durable: there are documents and place, or neither."""
@@ -471,6 +472,7 @@ def test_the_place_is_part_of_the_commit(tmp_path, monkeypatch, small_steps, is_
     assert (counts["replaced"], counts["stored"]) == (0, 9_000)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_continues_after_other_commands(tmp_path, monkeypatch, small_steps):
     write_lines(tmp_path / "x.jsonl", range(9_000))
     write_lines(tmp_path / "y.jsonl", range(100_000, 109_000))
@@ -509,6 +511,7 @@ def test_few_interrupted_commands_are_remembered(tmp_path, monkeypatch, small_st
     assert len(names) == 18
 
 
+@pytest.mark.slow
 def test_progress_is_in_bytes(tmp_path, monkeypatch):
     """Of all files together, and it never decreases."""
     shown = []

@@ -28,6 +28,7 @@ def lines(data: bytes) -> list[dict]:
     return [json.loads(line) for line in data.splitlines()]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("options", "arguments"),
     [

@@ -185,6 +185,7 @@ def test_no_file_is_left_open(tmp_path, form):
 # Standard streams.
 
 
+@pytest.mark.slow
 def test_input_that_can_be_read_once(tmp_path):
     """A pipe that has a path, such as the one of the shell's <(...)."""
     arguments = ["dedup", "/dev/fd/3", "-o", "out.txt", "--format", "txt"]

@@ -133,6 +133,7 @@ def test_each_command_checks_each_of_its_options(news, door):
         assert re.search(rf"(?<!\S){option}(?![\w-])", message), (option, message)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("option", BAD_VALUES)
 def test_bad_values(news, option):
     door = next(door for door in DOORS if option in {name for one in actions(door) for name in one.option_strings})

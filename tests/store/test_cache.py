@@ -80,6 +80,7 @@ def contents(cache: Cache) -> tuple:
 SETTINGS = [(4, 2, 20), (8, 3, 40), (4, 6, 50), (8, 4, 20)]  # bytes, length of a shingle, bands
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("hashbytes", "n", "num_bands"), SETTINGS)
 def test_the_answers_of_upstream(hashbytes, n, num_bands):
     cache = filled(hashbytes, n, num_bands)

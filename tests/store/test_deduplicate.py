@@ -164,7 +164,7 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("sketch", ["8bit", "full", "none"])
 @pytest.mark.parametrize(("num_old", "num_new"), [(240, 120), pytest.param(900, 500, marks=pytest.mark.slow)])
 def test_equals_the_list(tmp_path, sketch, num_old, num_new):

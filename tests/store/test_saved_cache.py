@@ -31,6 +31,7 @@ def equal(cache: lsh.Cache, other: lsh.Cache) -> None:
         assert {key: list(ids) for key, ids in bins.items()} == {key: list(ids) for key, ids in others.items()}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("hasher", HASHERS, ids=repr)
 def test_load_what_was_saved(tmp_path, hasher, monkeypatch):
     """Documents that were replaced and removed, ids of each kind, texts without shingles, and several segments."""

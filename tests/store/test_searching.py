@@ -69,7 +69,7 @@ def test_sorting_against_twin(pairs):
     assert as_lists(as_sorted(pairs)) == reference.sorted_keys(pairs)
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", COUNTS)
 def test_many_keys_are_sorted_and_found(kind, count):
@@ -258,7 +258,7 @@ def test_merge_against_twin(case):
     assert as_lists(as_merged(*case, other)) == expected
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sizes", [(300_000,), (100, 5000, 270_000), (4096,) * 9])
 def test_merging_many(kind, sizes):

@@ -61,20 +61,15 @@ def test_the_words_of_an_error():
 @pytest.mark.parametrize(
     ("parameter", "run"),
     [
-        ("threshold", lambda: lsh.deduplicate(["a"], 2)),
-        ("recall", lambda: lsh.plan(0.8, 1.5)),
         ("num_seeds", lambda: lsh.plan(0.1, 0.999, 1)),
         ("seeds", lambda: lsh.MinHasher(0)),
-        ("max_memory", lambda: lsh.deduplicate(["a"], max_memory="2 apples")),
-        ("temp_dir", lambda: lsh.deduplicate(["a"], temp_dir="")),
         ("bands", lambda: lsh.Bands.from_string("x")),
         ("n", lambda: lsh.Shingles(0)),
         ("unit", lambda: lsh.Shingles(3, unit="line")),
-        ("verify", lambda: lsh.find_pairs(["a"], verify="no")),
-        ("num_threads", lambda: lsh.find_pairs(["a"], num_threads=0)),
     ],
 )
-def test_errors_of_the_library_have_their_parameter(parameter, run):
+def test_errors_of_values_have_their_parameter(parameter, run):
+    """Those of functions are in `test_values.py`."""
     with pytest.raises((ValueError, TypeError)) as caught:
         run()
     assert caught.value.parameter == parameter

@@ -239,7 +239,8 @@ def test_a_stream_that_grows_past_a_bound(monkeypatch):
         deduplicate(lambda: iter(TEXTS), max_memory=479_999)
 
 
-@pytest.mark.parametrize(("keep", "each"), [("longest", 19), pytest.param("first", 11, marks=pytest.mark.slow)])
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("keep", "each"), [("longest", 19), ("first", 11)])
 def test_documents_that_share_a_bucket_need_memory(monkeypatch, keep, each):
     """How many they are is known after grouping, and how many are in one component after that."""
     texts = [f"{text}." for text in TEXTS] + TEXTS
@@ -343,10 +344,6 @@ def test_too_little_space_for_the_documents_that_are_compared(monkeypatch, tmp_p
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9 - 1000, 1000))
     texts = [*TEXTS, *(f"{text}." for text in TEXTS[:5000])]
     stages = set()
-
-    def told(stage, done, total):
-        stages.add(stage)
-
     with pytest.raises(OSError, match=r"needs [0-9,]+ bytes of temporary files: 1,000 bytes are free"):
         deduplicate(
             lambda: iter(texts), max_memory="1MB", temp_dir=tmp_path, progress=lambda *call: stages.add(call[0])

@@ -7,6 +7,7 @@ import copy
 import pickle
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -94,9 +95,10 @@ def test_only_the_command_names_its_options():
     assert set(found) <= NAMES_OPTIONS, found
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        yield path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text("utf-8"))
+@cache
+def modules() -> list[tuple[str, ast.Module]]:
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return [(path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text("utf-8"))) for path in paths]
 
 
 def looks_into_messages(tree: ast.AST) -> Iterator[str]:

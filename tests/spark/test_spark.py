@@ -7,11 +7,9 @@ fast. test_tasks.py tests what the tasks compute, without Spark.
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -464,109 +462,6 @@ def test_a_worker_that_lacks_several_packages(monkeypatch):
     assert (found["pyarrow"], found["lsh"], found["numpy"]) == ("", "", np.__version__)
     assert "pyarrow" in found["pyarrow error"]
     assert "lsh" in found["lsh error"]
-
-
-# The program for spark-submit.
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
-def test_program(spark, tmp_path, kind):
-    """The program writes what the library finds, in folders by a column, with checkpoints and a report."""
-    texts = TEXTS[:300]
-    rows = [{"doc": f"{i:04}", "body": text, "part": i % 2} for i, text in enumerate(texts)]
-    if kind == "jsonl":
-        (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    else:
-        parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet")
-    folders = {name: tmp_path / name for name in ("kept", "removed", "tables")}
-    program = Path(__file__).resolve().parents[2] / "examples" / "spark_dedup.py"
-    given = f"{tmp_path}/in.{kind} -o {folders['kept']} --removed {folders['removed']} --checkpoint {folders['tables']}"
-    given += f" --format {kind} --field body --id-field doc --partition-by part --threshold 0.7 --ngram 3 --unit word"
-    given += f" --lowercase --report {tmp_path / 'report.html'} --sample 100"
-    settings = "--master local[2] --conf spark.sql.shuffle.partitions=2 --conf spark.ui.enabled=false pyspark-shell"
-    variables = {**environment(), "PYSPARK_SUBMIT_ARGS": settings, "PYSPARK_PYTHON": sys.executable}
-    command = [sys.executable, str(program), *given.split()]
-    result = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    expected = lsh.deduplicate(texts, 0.7, shingles=lsh.Shingles(3, unit="word", lowercase=True))
-    gone = len(expected.removed)
-    assert result.stdout == f"300 documents, {300 - gone} kept, {gone} removed\n"
-    read = spark.read.json if kind == "jsonl" else spark.read.parquet
-    kept = read(str(folders["kept"]))
-    assert collected(kept.select("doc", "body", "part")) == [
-        (f"{i:04}", texts[i], i % 2) for i in expected.kept.tolist()
-    ]
-    assert {path.name for path in folders["kept"].iterdir() if path.is_dir()} == {"part=0", "part=1"}
-    assert collected(read(str(folders["removed"])).select("id", "kept_id")) == [
-        (f"{i:04}", f"{j:04}") for i, j in zip(expected.removed["document"], expected.removed["kept"])
-    ]
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "100 of 300, at random: a sample has fewer near duplicates than all documents" in page
-    if kind == "parquet":
-        stored = json.loads(kept.schema["doc"].metadata["lsh"])
-        assert (stored["threshold"], stored["recall"]) == (0.7, 0.99)
-
-
-@pytest.fixture(scope="module")
-def program() -> Any:
-    """The program as a module."""
-    path = Path(__file__).resolve().parents[2] / "examples" / "spark_dedup.py"
-    spec = importlib.util.spec_from_file_location("spark_dedup", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("given", "match"),
-    [
-        ("-o {}", "exists already; delete it, or name a folder that does not exist"),
-        ("-o {}/kept --removed {}", "exists already"),
-        (
-            "-o {}/kept --removed file:{}/kept/",
-            "must be two folders, neither in the other, got file:.*/kept/ and file:",
-        ),
-        ("-o {}/all/kept --removed {}/all", "must be two folders"),
-        ("-o {}/kept --removed {}/kept", "must be two folders"),
-        ("-o {}/in.parquet/kept", "in.parquet/kept must not lie in .*/in.parquet, which is read; name another folder"),
-        ("-o {}/kept --removed {}/old.jsonl/removed --against {}/old.jsonl", "removed must not lie in"),
-        ("-o {}/old.jsonl/kept", "cannot create .*old.jsonl/kept"),
-        ("-o {}/kept --format jsonl", "in.parquet has lines that are not JSON objects; .* pass --format parquet if"),
-        ("-o {}/kept --against {}/old.jsonl", "cannot read .*/old.jsonl: .*; if these are not parquet files, pass"),
-        ("-o {}/kept --checkpoint {}/in.parquet/tables", "--checkpoint: cannot create a folder: .*in.parquet"),
-        ("-o {}/kept --partition-by year", "the documents have no column 'year'; they have id, text"),
-        ("-o {}/kept --report {}/none/report.html", "there is no folder '.*/none'; create it"),
-    ],
-)
-def test_program_checks_before_the_job(spark, tmp_path, monkeypatch, program, given, match):
-    """What cannot be written is an error before the documents are compared."""
-    parquet.write_table(pa.table({"id": [1], "text": ["a text"]}), tmp_path / "in.parquet")
-    (tmp_path / "old.jsonl").write_text('{"id": 1, "text": "a text"}\n', encoding="utf-8")
-    monkeypatch.setattr(lsh.spark, "removed", lambda *_, **__: pytest.fail("the job started"))
-    with pytest.raises(ValueError, match=match):
-        program.main([str(tmp_path / "in.parquet"), *given.replace("{}", str(tmp_path)).split()])
-
-
-@pytest.mark.slow
-def test_page(spark, tmp_path, capsys):
-    """The examples of docs/spark.md run as printed, with other folders."""
-    root = Path(__file__).resolve().parents[2]
-    sample = str(root / "examples" / "sample.tsv")
-    frame_of(spark, TEXTS).withColumn("stars", f.lit(5)).write.parquet(str(tmp_path / "reviews"))
-    page, names = (root / "docs" / "spark.md").read_text(encoding="utf-8"), {}
-    try:
-        for block in re.findall("```python\n(.*?)```", page, re.DOTALL):
-            exec(block.replace("s3a://bucket", str(tmp_path)).replace("sample.tsv", sample), names)
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", SETTINGS["spark.sql.shuffle.partitions"])
-    printed, _, table = capsys.readouterr().out.partition("\n")
-    assert f"# {printed}\n" in page
-    assert "|s003|s002|0.941747572815534|false|" in table.replace(" ", "")
-    expected = [(i, TEXTS[i], 5) for i in lsh.deduplicate(TEXTS, 0.8).kept.tolist()]
-    assert collected(spark.read.parquet(str(tmp_path / "unique"))) == expected
-    assert collected(names["kept"]) == expected
 
 
 # Failures.

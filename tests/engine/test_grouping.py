@@ -99,14 +99,6 @@ def test_bands_are_linked_one_by_one_in_any_number_of_threads():
         assert links.tolist() == expected
 
 
-def test_a_linker_forgets_what_it_linked():
-    linker = Linker(3, numpy.arange(3, dtype=numpy.int32), 3)
-    for keys, expected in (([1, 1, 1], [-1, 0, 1]), ([1, 2, 3], [-1, -1, -1]), ([2, 1, 2], [-1, -1, 0])):
-        links = numpy.full(3, 9, numpy.int32)
-        linker.link(numpy.array(keys, numpy.uint64), links)
-        assert links.tolist() == expected
-
-
 # Band keys of rows that are not adjacent in memory.
 
 
@@ -178,14 +170,6 @@ def test_order_by_component(case):
     assert documents.tolist() == sorted(range(count), key=lambda document: (roots[document], document))
     found = [documents[start:stop].tolist() for start, stop in itertools.pairwise(starts)]
     assert found == [[i for i in range(count) if roots[i] == root] for root in sorted(set(roots))]
-
-
-@given(case=keys_in_order(), others=st.lists(st.integers(0, 3), min_size=40, max_size=40))
-def test_components_of_links_against_twin(case, others):
-    keys, order, entered = case
-    bands = [linked(row, order, entered) for row in (keys, others[: len(keys)])]
-    pairs = [(i, other) for links in bands for i, other in enumerate(links) if other >= 0]
-    assert connected(len(keys), pairs) == reference.components(len(keys), pairs)
 
 
 def test_long_chains_against_twin():

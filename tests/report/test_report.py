@@ -834,16 +834,6 @@ def test_random_removals_are_drawn_from_all(texts, run, parsed):
     assert [int(name) for name in names] == [pair.first for pair in chosen]
 
 
-@pytest.mark.parametrize("number", [0, 3, 12, 13, 40, 10**6, 2**40])
-def test_random_places(number):
-    places = choice._random_places(number)
-    assert places == sorted(set(places)) == choice._random_places(number)
-    assert len(places) == min(number, choice.MAX_RANDOM)
-    assert all(0 <= place < number for place in places)
-    if number >= 40:
-        assert places[1] < number / 2 < places[-2]  # of 12, more than one in each half except in 1 case in 160
-
-
 @pytest.mark.parametrize(("number", "parts"), [(2, ["above"]), (3, ["above", "members"])])
 def test_few_removals_are_shown_once(number, parts):
     similar = [f"the ferry to the islands resumes on Monday after a storm, number {i}" for i in range(number)]

@@ -429,6 +429,7 @@ lsh.spark.removed(spark.createDataFrame([(1, "a")], "id int, text string"))
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("module", "source", "message"),
     [

@@ -73,7 +73,7 @@ def test_the_peak_of_a_process(keep, tmp_path):
 
 @WITHOUT_SANITIZER
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak memory is read from /proc")
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("find", "copies"), [("deduplicate", False), ("deduplicate", True), ("find_pairs", True)])
 def test_the_peak_of_long_texts(find, copies, tmp_path):
     """1,500 texts of 100 KB from a callable: 150 MB, of which a few megabytes are in memory at a time."""
@@ -93,6 +93,7 @@ def test_the_peak_of_long_texts(find, copies, tmp_path):
     assert peak <= 2_000_000 + BESIDE
 
 
+@pytest.mark.slow
 @WITHOUT_SANITIZER
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc has malloc_trim")
 def test_free_memory_goes_back_to_the_system(tmp_path):
@@ -112,6 +113,7 @@ def test_free_memory_goes_back_to_the_system(tmp_path):
     assert abs(free - without_bound) < 10_000_000
 
 
+@pytest.mark.slow
 @WITHOUT_SANITIZER
 @pytest.mark.skipif(sys.platform != "linux", reason="the resident memory is read from /proc")
 def test_mapped_files_take_little_memory(tmp_path):
@@ -216,7 +218,7 @@ def test_a_stream_that_grows_past_a_bound(monkeypatch):
         deduplicate(lambda: iter(TEXTS), max_memory=479_999)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("keep", "each"), [("longest", 19), ("first", 11)])
 def test_documents_that_share_a_bucket_need_memory(monkeypatch, keep, each):
     """How many they are is known after grouping, and how many are in one component after that."""
@@ -355,12 +357,9 @@ def test_the_folder_of_the_command(small, tmp_path):
     assert "--max-memory must be 481KB or more for 20,009 documents, 24 bytes each, got 300,000 bytes" in problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "command",
-    [
-        ["dedup", "--dry-run", "--source-field", "site", "--report", "-"],
-        pytest.param(["stats", "--json"], marks=pytest.mark.slow),
-    ],
+    "command", [["dedup", "--dry-run", "--source-field", "site", "--report", "-"], ["stats", "--json"]]
 )
 def test_what_the_command_notes_of_each_document_is_in_files(small, tmp_path, command):
     """Sizes and sources, for a report and for the figures of `lsh stats`."""

@@ -50,7 +50,7 @@ def cases(draw):
 
 
 @given(case=cases(), parts=st.integers(0, 7), chunk=st.sampled_from([8, 40, 1 << 19]))
-@strategies.examples(400)
+@strategies.examples(200)
 def test_links_in_parts_against_twin(case, parts, chunk):
     """0 parts: all at once. The number of parts, where they are in files, and the chunks change no link."""
     keys, chosen, order, taking_part, entered = case
@@ -72,7 +72,7 @@ def test_links_in_parts_against_twin(case, parts, chunk):
 
 
 @given(case=cases(), parts=st.integers(0, 5))
-@strategies.examples(200)
+@strategies.examples(100)
 def test_first_documents_against_twin(case, parts):
     keys, chosen, order, taking_part, _ = case
     order = Order(order.runs, order.given)

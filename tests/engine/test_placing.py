@@ -22,7 +22,7 @@ PARTS = 4
     buffer=st.sampled_from([1, 64, 1 << 23]),
     bound=st.sampled_from([None, 0, 500]),
 )
-@strategies.examples(200)
+@strategies.examples(100)
 def test_parts_against_lists(pieces, buffer, bound):
     """Whatever is sorted at once, and whatever is in memory, each part has its rows and its texts in order."""
     with pytest.MonkeyPatch.context() as patch:
@@ -66,7 +66,7 @@ def test_a_text_that_is_longer_than_a_buffer():
     least=st.sampled_from([1, 3, 256]),
     bound=st.sampled_from([None, 0]),
 )
-@strategies.examples(200)
+@strategies.examples(100)
 def test_merged_against_sorting(ranges, least, bound):
     """A value of the field is in one range; its records stay in order."""
     with pytest.MonkeyPatch.context() as patch:

@@ -3,7 +3,7 @@
 `--only kernels,peers` runs these two only. `--render` runs none and writes tables and chart from the stored results.
 `--quick` checks the headline figures in under five minutes on a quiet machine: it measures them again, prints them
 beside those of the READMEs, and writes nothing.
-A table stands between two comments that name it. tests/test_benchmarks.py checks that each table matches its result.
+A table stands between two comments that name it. tools/check_benchmarks.py checks that each table matches its result.
 """
 
 from __future__ import annotations

@@ -58,6 +58,7 @@ def test_the_recipe_of_a_stream(dataset):
     unique = stream.filter(lambda row, position: result.keep[position], with_indices=True)
     assert same(result, lsh.deduplicate(texts(), 0.8))
     assert [row["id"] for row in unique] == result.kept.tolist()
+    assert same(lsh.deduplicate(lambda: stream["text"], 0.8), result)
 
 
 def test_a_column_of_structs_is_no_text():
@@ -134,27 +135,10 @@ def test_a_nested_column():
     assert same(lsh.deduplicate(nested["page"]["text"], 0.8), lsh.deduplicate(texts(), 0.8))
 
 
-def test_streams(dataset):
-    stream = dataset.to_iterable_dataset()
-    assert same(lsh.deduplicate(stream["text"], 0.8), lsh.deduplicate(texts(), 0.8))
-    assert same(lsh.deduplicate(lambda: stream["text"], 0.8), lsh.deduplicate(texts(), 0.8))
-
-
 @pytest.mark.parametrize("make", [lambda d: d, lambda d: d.to_iterable_dataset()])
 def test_a_whole_dataset_is_an_error(dataset, make):
     with pytest.raises(TypeError, match=r"texts must be one column of texts, got a whole \w+; pass table\['text'\]"):
         lsh.deduplicate(make(dataset))
-
-
-def test_a_column_of_numbers_is_an_error(dataset):
-    for view in (dataset, dataset.select([2, 1])):
-        with pytest.raises(TypeError, match="texts must be"):
-            lsh.deduplicate(view["id"])
-
-
-def test_the_report_reads_a_column(dataset):
-    result = lsh.deduplicate(dataset["text"], 0.8)
-    assert lsh.report.html(result, texts=dataset["text"]) == lsh.report.html(result, texts=texts())
 
 
 MEMORY = """

@@ -7,6 +7,7 @@ import copy
 import pickle
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,20 +62,15 @@ def test_the_words_of_an_error():
 @pytest.mark.parametrize(
     ("parameter", "run"),
     [
-        ("threshold", lambda: lsh.deduplicate(["a"], 2)),
-        ("recall", lambda: lsh.plan(0.8, 1.5)),
         ("num_seeds", lambda: lsh.plan(0.1, 0.999, 1)),
         ("seeds", lambda: lsh.MinHasher(0)),
-        ("max_memory", lambda: lsh.deduplicate(["a"], max_memory="2 apples")),
-        ("temp_dir", lambda: lsh.deduplicate(["a"], temp_dir="")),
         ("bands", lambda: lsh.Bands.from_string("x")),
         ("n", lambda: lsh.Shingles(0)),
         ("unit", lambda: lsh.Shingles(3, unit="line")),
-        ("verify", lambda: lsh.find_pairs(["a"], verify="no")),
-        ("num_threads", lambda: lsh.find_pairs(["a"], num_threads=0)),
     ],
 )
-def test_errors_of_the_library_have_their_parameter(parameter, run):
+def test_errors_of_values_have_their_parameter(parameter, run):
+    """Those of functions are in `test_values.py`."""
     with pytest.raises((ValueError, TypeError)) as caught:
         run()
     assert caught.value.parameter == parameter
@@ -99,9 +95,10 @@ def test_only_the_command_names_its_options():
     assert set(found) <= NAMES_OPTIONS, found
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        yield path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text("utf-8"))
+@cache
+def modules() -> list[tuple[str, ast.Module]]:
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return [(path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text("utf-8"))) for path in paths]
 
 
 def looks_into_messages(tree: ast.AST) -> Iterator[str]:

@@ -428,8 +428,8 @@ def test_an_unknown_module_is_no_attribute():
     assert not hasattr(lsh, "_reports")
 
 
-def test_a_report_loads_no_reader_and_no_command(tmp_path):
-    names = loaded(tmp_path, "import numpy", "import lsh.report")
+def test_a_report_and_plots_load_no_reader_and_no_command(tmp_path):
+    names = loaded(tmp_path, "import numpy", "import lsh.report, lsh.plot, lsh.presets")
     assert "lsh.report.page" in names
     assert names & {"argparse", "csv", "json", "gzip", "matplotlib"} == set()
     assert {name for name in names if name.startswith(("lsh.files", "lsh.command"))} == set()

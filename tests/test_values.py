@@ -1,7 +1,8 @@
-"""Values: what `Shingles`, `MinHasher`, `Bands`, `Plan` and `Preset` have in common.
+"""Values: what `Shingles`, `MinHasher`, `Bands`, `Plan` and `Preset` have in common, and bad values of parameters.
 
-Each has ``==``, a hash, a ``repr`` that evaluates back, ``to_dict`` and ``from_dict``, and can be pickled and copied;
-equal values behave alike, however they were made.
+Each value has ``==``, a hash, a ``repr`` that evaluates back, ``to_dict`` and ``from_dict``, and can be pickled and
+copied; equal values behave alike, however they were made. The table `BAD` has values that a parameter must not have:
+`deduplicate` is given each of them, and every other function one for each of its parameters.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 import copy
 import inspect
 import json
+import math
 import pickle
 from collections.abc import Callable
+from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy
@@ -19,7 +23,9 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lsh
 from lsh import Bands, MinHasher, Plan, Shingles, plan, presets
+from lsh.engine.matching import Matching
 from lsh.sketch.presets import Preset
 
 NAMES = {"Bands": Bands, "MinHasher": MinHasher, "Plan": Plan, "Preset": Preset, "Shingles": Shingles}
@@ -177,3 +183,144 @@ def test_a_value_is_nothing_else(value):
         value.another = 1
     with pytest.raises((TypeError, ValueError)):
         type(value).from_dict(value.to_dict() | {"another": 1})
+
+
+# Bad values. The functions are given these texts.
+
+TEN = ["text number one", "text number two"] * 5
+HASHER = MinHasher(100, 5)
+TOO_LOW = "^num_seeds=128 is too few .* possible: num_seeds=481 or more, or threshold=0.038"
+PRIORITIES = "must be 'first', 'last', 'longest' or an array of numbers or datetime64"
+BAD: dict[str, list[tuple[Any, type[Exception], str]]] = {  # by parameter: value, error, and what follows the name
+    "threshold": [
+        *((value, ValueError, f"must be more than 0 and at most 1, got {value}") for value in (0, -1, 80, math.nan)),
+        (10**400, ValueError, "must be more than 0 and at most 1, got a number that is too large"),
+        *((value, TypeError, r"must be a number \(more than 0 and at most 1\), got str") for value in ("x", "0.8")),
+        *((value, TypeError, "must be a number .*, got bool") for value in (True, numpy.True_)),
+        *((value, TypeError, "must be a number .*, got (ndarray|object)") for value in (numpy.array([0.8]), object())),
+        (0.01, ValueError, None),  # too low for 128 seeds, see `TOO_LOW`
+    ],
+    "recall": [
+        *((value, ValueError, f"must be more than 0 and less than 1, got {value}") for value in (0, 1, 1.5, math.nan)),
+        ("0.9", TypeError, "must be a number .*, got str"),
+    ],
+    "bands": [
+        ("20x6", TypeError, r"must be a Bands or a Plan, got str; use lsh.Bands\(num_bands, width\)"),
+        ((20, 6), TypeError, "must be a Bands or a Plan, got tuple"),
+        (Bands(20, 7), ValueError, "take 140 components, a fingerprint has 128; use fewer"),
+    ],
+    "shingles": [(5, TypeError, "must be a Shingles, got int; use lsh.Shingles")],
+    "hasher": [(128, TypeError, r"must be a MinHasher, got int; use lsh.MinHasher\(seeds\)")],
+    "num_seeds": [
+        (0, ValueError, "must be 1 or more, got 0"),
+        (128.0, TypeError, "must be a whole number, got float"),
+        (
+            2,
+            ValueError,
+            "=2 is too few to find pairs .* with a recall of 0.99; possible: num_seeds=[0-9]+",
+        ),
+    ],
+    "random_state": [
+        (-1, ValueError, "must be 0 or more, got -1"),
+        ("0", TypeError, "must be a whole number, got str"),
+    ],
+    "verify": [(value, ValueError, f"must be one of .*, got {value!r}") for value in ("hash", False)],
+    "clusters": [("chains", ValueError, "must be one of 'representative', 'components', got 'chains'")],
+    "missing": [(value, ValueError, f"must be one of 'error', 'empty', got {value!r}") for value in ("keep", None)],
+    "max_memory": [("2 apples", ValueError, "must be a number of bytes, or look like '2GB'")],
+    "temp_dir": [("", ValueError, "must be the path of a folder, got an empty text")],
+    "num_threads": [
+        (0, ValueError, "must be 1 or more, got 0"),
+        (2000, ValueError, "must be at most 1024, got 2000"),
+        (1.5, TypeError, "must be a whole number, got float"),
+    ],
+    "progress": [("bar", TypeError, r"must be True, or callable as progress\(stage, done, total\), got str")],
+    "top": [(0, ValueError, "must be 1 or more, got 0")],
+    "min_similarity": [(2, ValueError, "must be 0 to 1, got 2")],
+    "keep": [
+        ("shortest", ValueError, rf"{PRIORITIES}, got 'shortest'$"),
+        ([1, 2], ValueError, r"must have one number or date for each text \(10\), got 2"),
+        ([1.0] * 9 + [-math.inf], ValueError, r"\[9\] must be a finite number, got -inf; give one for each text$"),
+        (numpy.array(["2024"] * 4 + ["NaT"] * 6, "M8[D]"), ValueError, r"\[4\] must be a date, got NaT"),
+        ([[1.0] * 10], TypeError, rf"{PRIORITIES}, one value for each text, got list"),
+        ([1] * 9 + [None], TypeError, ".*got list of NoneType, int; convert dates by .* and numbers by .*"),
+        (["2024-01-01"] * 10, TypeError, r".*got list of str; convert dates by np.array\(keep, 'datetime64\[us\]'\)"),
+        ([date(2024, 1, 1)] * 10, TypeError, ".*got list of date; convert dates by "),
+        (numpy.array([1] * 10, "m8[s]"), TypeError, r".*got ndarray of timedelta64\[s\]; convert"),
+        (numpy.ma.masked_array([1.0] * 10), TypeError, "must be an array without a mask, got a masked array"),
+        *((value, TypeError, f"{PRIORITIES}, one value .*, got ") for value in (None, set(range(10)), len)),
+        ([10**400] * 10, TypeError, "must be"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "error", "reason"),
+    [(name, *row) for name, rows in BAD.items() for row in rows if name not in ("top", "min_similarity")],
+)
+def test_a_bad_value_is_an_error_that_names_the_parameter(parameter, value, error, reason):
+    with pytest.raises(error, match=f"^{parameter} ?{reason}" if reason else TOO_LOW) as caught:
+        lsh.deduplicate(TEN, **{parameter: value})
+    assert getattr(caught.value, "reason", "") in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Functions, and what they are given beside the parameters of the table."""
+    folder = tmp_path_factory.mktemp("doors")
+    index, cache = lsh.Index.create(folder / "index", texts="stored"), lsh.Cache(HASHER)
+    for store in (index, cache):
+        store.add_docs(TEN, range(10))
+    return {
+        "Matching": (Matching, ()),
+        "find_pairs": (lsh.find_pairs, (TEN,)),  # the call raises, before the first iteration
+        "plan": (partial(plan, background=TEN), ()),
+        "MinHasher": (MinHasher, (8,)),
+        "fingerprints": (HASHER.fingerprints, (TEN,)),
+        "jaccard": (lsh.jaccard, ("a", "b")),
+        "jaccard_matrix": (lsh.jaccard_matrix, (TEN,)),
+        "Cache": (lsh.Cache, (HASHER,)),
+        "Cache.add_docs": (cache.add_docs, (TEN, range(10, 20))),
+        "Cache.query": (cache.query, ("a",)),
+        "Cache.query_docs": (cache.query_docs, (TEN,)),
+        "Index.create": (lsh.Index.create, (folder / "new",)),
+        "Index.add_docs": (index.add_docs, (TEN, range(10, 20))),
+        "Index.query": (index.query, ("a",)),
+        "Index.query_docs": (index.query_docs, (TEN,)),
+        "Index.find_pairs": (index.find_pairs, ()),
+        "Index.deduplicate": (index.deduplicate, ()),
+        "Screen.create": (lsh.Screen.create, (folder / "screen",)),
+    }
+
+
+def test_every_function_checks_each_of_its_parameters(doors):
+    checked = 0
+    for name, (function, positional) in doors.items():
+        for parameter in [one for one in list(inspect.signature(function).parameters)[len(positional) :] if one in BAD]:
+            value, error, _ = BAD[parameter][0]
+            with pytest.raises(error, match=f"^{parameter} must be") as caught:
+                function(*positional, **{parameter: value})
+            assert parameter == "progress" or caught.value.parameter == parameter, name
+            checked += 1
+    assert checked > 70
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"bands": Bands(20, 6), "recall": 0.9}, "recall and bands cannot be combined; give one"),
+        ({"bands": Bands(20, 6), "num_seeds": 119}, "bands take 120 components, a fingerprint has 119"),
+        ({"bands": Bands(1, 101), "hasher": HASHER}, "bands take 101 components, a fingerprint has 100"),
+        ({"hasher": HASHER, "num_seeds": 100}, "num_seeds and hasher cannot be combined"),
+        ({"hasher": HASHER, "random_state": 1}, "random_state and hasher cannot be combined"),
+        (
+            {"hasher": HASHER, "shingles": Shingles(5)},
+            r"shingles must be the hasher's \(Shingles\(5, unit='byte'\)\) or left out, got Shingles\(5, unit='char'\)",
+        ),
+        ({"threshold": 0.001}, "possible: threshold=[.0-9]+ or more, or recall=[.0-9]+ or less$"),
+    ],
+)
+def test_values_that_do_not_go_together(given, message):
+    for find in (lsh.deduplicate, lsh.find_pairs):
+        with pytest.raises(ValueError, match=message):
+            find(TEN, **given)

@@ -89,7 +89,7 @@ from lsh._minhash import simd_levels
 levels = simd_levels()
 print(f"Python {platform.python_version()} on {platform.machine()} under qemu, levels", *levels)
 assert platform.machine() == "aarch64" and levels == ("neon", "baseline") and lsh.__file__.endswith("site/lsh/__init__.py")'
-tests=("$copy"/tests/{test_levels,sketch/test_{murmur3,hasher,fss},text/test_sets,store/test_searching,engine/test_expected,base/test_budget}.py)
+tests=("$copy"/tests/{test_levels,sketch/test_{murmur3,hasher,fss},text/test_sets,segments/test_searching,engine/test_expected,base/test_budget}.py)
 # LSH_TEST_FULL: no limit to the time of a test; of these tests it changes nothing else
 LSH_TEST_FULL=1 LSH_TEST_PROFILE=quick "$temp/python" -m pytest -q -p no:cacheprovider -c "$copy/pyproject.toml" --rootdir "$copy" \
     "${@:-${tests[@]}}"

@@ -15,8 +15,8 @@ import tempfile
 import textwrap
 from collections import namedtuple
 from functools import partial
+from pathlib import Path
 
-import numpy
 import pytest
 from running import done, environment, refused
 
@@ -31,19 +31,29 @@ BESIDE = 120_000_000  # bytes beside the bound, for the interpreter, numpy and t
 TEXTS = [f"text number {i} of many, {i * i}" for i in range(20_000)]
 
 
+def printed(program: str, folder: Path, *arguments: object) -> list[int]:
+    """The numbers that a program prints, run in a process of its own. It may call `state` for a line of /proc."""
+    state = """
+def state(name):
+    with open("/proc/self/status") as status:
+        return 1024 * int(next(line for line in status if line.startswith(name)).split()[1])
+"""
+    command = [sys.executable, "-c", state + textwrap.dedent(program), *map(str, arguments)]
+    ran = subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment())
+    return list(map(int, ran.stdout.split()))
+
+
 WITHOUT_SANITIZER = pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="a sanitizer takes memory of its own")
 
 
 @WITHOUT_SANITIZER
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak memory is read from /proc")
-@pytest.mark.parametrize(
-    "keep", ["longest", *(pytest.param(one, marks=pytest.mark.slow) for one in ("first", "pairs"))]
-)
+@pytest.mark.few(1)
+@pytest.mark.parametrize("keep", ["longest", "first", "pairs"])
 def test_the_peak_of_a_process(keep, tmp_path):
     """Keys and sketches of 500,000 texts take 150 MB; the bound is 20 MB."""
-    program = textwrap.dedent(
-        """
-        import hashlib, json, sys
+    program = """
+        import hashlib, sys
         import lsh
         def texts():
             for i in range(500_000):
@@ -53,14 +63,9 @@ def test_the_peak_of_a_process(keep, tmp_path):
             found = sum(1 for _ in lsh.find_pairs(texts, **running))
         else:
             found = lsh.deduplicate(texts, keep=sys.argv[2], **running).summary()["removed"]
-        peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-        print(json.dumps([found, 1024 * int(peak.split()[1])]))
-        """
-    )
-    command = [sys.executable, "-c", program, str(tmp_path), keep]
-    found, peak = json.loads(
-        subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=environment()).stdout
-    )
+        print(found, state("VmHWM"))
+    """
+    found, peak = printed(program, tmp_path, tmp_path, keep)
     assert found >= 10_000
     assert peak <= 20_000_000 + BESIDE
     assert list(tmp_path.iterdir()) == []
@@ -68,18 +73,11 @@ def test_the_peak_of_a_process(keep, tmp_path):
 
 @WITHOUT_SANITIZER
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak memory is read from /proc")
-@pytest.mark.parametrize(
-    ("find", "copies"),
-    [
-        ("deduplicate", False),
-        pytest.param("deduplicate", True, marks=pytest.mark.slow),
-        pytest.param("find_pairs", True, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("find", "copies"), [("deduplicate", False), ("deduplicate", True), ("find_pairs", True)])
 def test_the_peak_of_long_texts(find, copies, tmp_path):
     """1,500 texts of 100 KB from a callable: 150 MB, of which a few megabytes are in memory at a time."""
-    program = textwrap.dedent(
-        """
+    program = """
         import random, sys
         import lsh
         def texts():
@@ -88,50 +86,39 @@ def test_the_peak_of_long_texts(find, copies, tmp_path):
                 yield text[:99_000] + f"{i:01000}"
         found = getattr(lsh, sys.argv[2])(texts, max_memory="2MB", temp_dir=sys.argv[1], num_threads=2)
         count = found.summary()["removed"] if sys.argv[2] == "deduplicate" else len(list(found))
-        peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-        print(count, 1024 * int(peak.split()[1]))
-        """
-    )
-    command = [sys.executable, "-c", program, str(tmp_path), find, str(copies)]
-    ran = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=environment())
-    count, peak = map(int, ran.stdout.split())
+        print(count, state("VmHWM"))
+    """
+    count, peak = printed(program, tmp_path, tmp_path, find, copies)
     assert count == 500 * copies
     assert peak <= 2_000_000 + BESIDE
 
 
+@pytest.mark.slow
 @WITHOUT_SANITIZER
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc has malloc_trim")
 def test_free_memory_goes_back_to_the_system(tmp_path):
-    program = textwrap.dedent(
-        """
+    program = """
         import numpy
         from lsh.base.budget import Spill
-        def resident():
-            state = dict(line.split(":") for line in open("/proc/self/status") if ":" in line)
-            return 1024 * int(state["VmRSS"].split()[0])
         held = [numpy.ones(10_000) for _ in range(1000)]
         del held[:-1]  # the last one is behind them on the heap
-        free = resident()
+        free = state("VmRSS")
         Spill().trim()
-        without_bound = resident()
+        without_bound = state("VmRSS")
         Spill(10**6).trim()
-        print(free, without_bound, resident())
-        """
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, cwd=tmp_path, env=environment()
-    )
-    free, without_bound, trimmed = map(int, ran.stdout.split())
+        print(free, without_bound, state("VmRSS"))
+    """
+    free, without_bound, trimmed = printed(program, tmp_path)
     assert without_bound > trimmed + 60_000_000
     assert abs(free - without_bound) < 10_000_000
 
 
+@pytest.mark.slow
 @WITHOUT_SANITIZER
 @pytest.mark.skipif(sys.platform != "linux", reason="the resident memory is read from /proc")
 def test_mapped_files_take_little_memory(tmp_path):
     """An access at one place does not load its surroundings; what is loaded is released from time to time."""
-    program = textwrap.dedent(
-        """
+    program = """
         import sys, time
         import numpy
         from lsh.base.budget import Spill, _resident
@@ -145,16 +132,8 @@ def test_mapped_files_take_little_memory(tmp_path):
         written = _resident()[0] - before
         array[:: 1 << 22].sum()
         print(written, _resident()[0] - before - written)
-        """
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)],
-        check=True,
-        capture_output=True,
-        cwd=tmp_path,
-        env=environment(),
-    )
-    written, loaded = map(int, ran.stdout.split())
+    """
+    written, loaded = printed(program, tmp_path, tmp_path)
     assert written <= 20_000_000
     assert loaded <= 32 * (1 << 17)
 
@@ -239,7 +218,8 @@ def test_a_stream_that_grows_past_a_bound(monkeypatch):
         deduplicate(lambda: iter(TEXTS), max_memory=479_999)
 
 
-@pytest.mark.parametrize(("keep", "each"), [("longest", 19), pytest.param("first", 11, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("keep", "each"), [("longest", 19), ("first", 11)])
 def test_documents_that_share_a_bucket_need_memory(monkeypatch, keep, each):
     """How many they are is known after grouping, and how many are in one component after that."""
     texts = [f"{text}." for text in TEXTS] + TEXTS
@@ -289,17 +269,15 @@ def test_a_tilde_for_the_temporary_folder(monkeypatch, tmp_path):
     assert len(deduplicate(TEXTS, temp_dir="~")) == len(TEXTS)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("kind", [str, lambda path: path])
-def test_temporary_files_are_in_the_folder_that_is_named(small, monkeypatch, tmp_path, kind):
+def test_temporary_files_are_in_the_folder_that_is_named(small, monkeypatch, tmp_path):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))  # does not count
     texts = TEXTS + TEXTS[:100]
     expected = deduplicate(texts)
-    found = deduplicate(texts, max_memory="1MB", temp_dir=kind(tmp_path))
+    found = deduplicate(texts, max_memory="1MB", temp_dir=tmp_path)
     assert found.keep.tolist() == expected.keep.tolist()
     assert set(small) == {str(tmp_path)}
     small.clear()
-    pairs = list(find_pairs(texts, max_memory="1MB", temp_dir=kind(tmp_path)))
+    pairs = list(find_pairs(texts, max_memory="1MB", temp_dir=str(tmp_path)))
     assert pairs == list(find_pairs(texts))
     assert set(small) == {str(tmp_path)}
     assert list(tmp_path.iterdir()) == []
@@ -325,32 +303,19 @@ def test_a_folder_that_is_none(tmp_path):
             find(read, temp_dir="")
 
 
-def test_too_little_space_is_an_error_before_the_work(monkeypatch, tmp_path):
+def test_too_little_space(monkeypatch, tmp_path):
+    """An error before the work; of a stream, when documents have been linked."""
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9 - 1000, 1000))
-    texts = [object()] * 20_000
     with pytest.raises(OSError, match=r"needs 5,440,000 bytes of temporary files: 1,000 bytes are free") as caught:
-        deduplicate(texts, max_memory="1MB", temp_dir=tmp_path)
-    assert caught.value.errno == errno.ENOSPC
-    assert caught.value.filename == str(tmp_path)
+        deduplicate([object()] * 20_000, max_memory="1MB", temp_dir=tmp_path)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path))
     assert str(caught.value.strerror).endswith("set temp_dir to another folder")
     assert len(deduplicate(TEXTS, max_memory="1GB", temp_dir=tmp_path)) == 20_000  # fits into memory
-
-
-def test_too_little_space_for_the_documents_that_are_compared(monkeypatch, tmp_path):
-    """Of a stream, this is known when documents have been linked."""
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9 - 1000, 1000))
-    texts = [*TEXTS, *(f"{text}." for text in TEXTS[:5000])]
-    stages = set()
-
-    def told(stage, done, total):
-        stages.add(stage)
-
+    texts, stages = [*TEXTS, *(f"{text}." for text in TEXTS[:5000])], set()
+    bound = {"max_memory": "1MB", "temp_dir": tmp_path, "progress": lambda *call: stages.add(call[0])}
     with pytest.raises(OSError, match=r"needs [0-9,]+ bytes of temporary files: 1,000 bytes are free"):
-        deduplicate(
-            lambda: iter(texts), max_memory="1MB", temp_dir=tmp_path, progress=lambda *call: stages.add(call[0])
-        )
+        deduplicate(lambda: iter(texts), **bound)
     assert stages == {"fingerprints", "grouping"}
 
 
@@ -392,12 +357,9 @@ def test_the_folder_of_the_command(small, tmp_path):
     assert "--max-memory must be 481KB or more for 20,009 documents, 24 bytes each, got 300,000 bytes" in problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "command",
-    [
-        ["dedup", "--dry-run", "--source-field", "site", "--report", "-"],
-        pytest.param(["stats", "--json"], marks=pytest.mark.slow),
-    ],
+    "command", [["dedup", "--dry-run", "--source-field", "site", "--report", "-"], ["stats", "--json"]]
 )
 def test_what_the_command_notes_of_each_document_is_in_files(small, tmp_path, command):
     """Sizes and sources, for a report and for the figures of `lsh stats`."""
@@ -414,12 +376,3 @@ def test_what_the_command_notes_of_each_document_is_in_files(small, tmp_path, co
 
 
 # What grows with the documents.
-
-
-def test_labels_are_made_at_the_first_use():
-    result = deduplicate([*TEXTS[:5], TEXTS[2]], against=[TEXTS[4]])
-    assert "labels" not in vars(result)
-    assert result.labels.tolist() == [0, 1, 2, 3, -1, 2]
-    assert result.labels is result.labels
-    assert result.labels.dtype == numpy.int64
-    assert not result.labels.flags.writeable

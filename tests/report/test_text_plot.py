@@ -57,7 +57,10 @@ widths = st.lists(st.integers(1, 40), min_size=1, max_size=30).map(tuple)
 @given(widths, st.integers(40, 120), st.integers(4, 30), st.booleans())
 def test_every_dot_is_that_of_the_formula(widths, width, height, ascii_only):
     drawing = text_plot.s_curve(lsh.Bands(widths=widths), width=width, height=height, ascii_only=ascii_only)
-    assert max(map(len, drawing.split("\n"))) <= width
+    lines = drawing.split("\n")
+    assert max(map(len, lines)) <= width
+    assert lines == [line.rstrip() for line in lines]
+    assert drawing.isascii() == ascii_only
     left, rows, _ = parts(drawing, height)
     across, down = ((width - 5), height) if ascii_only else (2 * (width - 5), 4 * height)
     marks = dots(rows, ascii_only)
@@ -121,17 +124,6 @@ def test_the_threshold_is_marked(bands, threshold, said, ascii_only):
     assert abs(places.pop() / 54 - marked) <= 1 / 54
     free = sum(character == mark for row in rows for character in row)
     assert free >= 10 or (threshold == 1.0 and free >= 9)  # all lines except those that the curve uses
-
-
-def test_ascii_is_ascii():
-    assert text_plot.s_curve(lsh.plan(), ascii_only=True).isascii()
-    assert not text_plot.s_curve(lsh.plan()).isascii()
-
-
-def test_no_line_ends_in_spaces():
-    for ascii_only in (True, False):
-        lines = text_plot.s_curve(lsh.Bands(3, 30), ascii_only=ascii_only).split("\n")
-        assert lines == [line.rstrip() for line in lines]
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,15 @@
 """`lsh.spark`: its results are those of `lsh.deduplicate` and `lsh.find_pairs`, row for row.
 
-Needs pyspark 4, pandas, pyarrow and Java. All tests share one Spark session. test_spark_tasks.py tests what
-the tasks compute, without Spark.
+Needs pyspark 4, pandas, pyarrow and Java. All tests share one Spark session, and one of each kind is
+fast. test_tasks.py tests what the tasks compute, without Spark.
 """
 
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -98,9 +96,20 @@ def frame_of(spark: SparkSession, texts: list[Any], partitions: int = 2) -> Any:
 # Equal to the library.
 
 
-def test_removed(spark):
-    frame = frame_of(spark, TEXTS)
-    found = collected(lsh.spark.removed(frame))
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("partitions", "adaptive", "links"), [(7, "false", None), (7, "false", 10), (1, "true", 10), (40, "true", 10)]
+)
+def test_partitions(spark, monkeypatch, partitions, adaptive, links):
+    """With few links in a round, components are found in several rounds."""
+    monkeypatch.setattr(_stages, "ROUND_LINKS", links or _stages.ROUND_LINKS)
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    try:
+        found = collected(lsh.spark.removed(frame_of(spark, TEXTS, partitions)))
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", "true")
+        spark.conf.set("spark.sql.shuffle.partitions", SETTINGS["spark.sql.shuffle.partitions"])
     assert found == rows_of(TEXTS)
     assert len(found) > 200
     assert any(row[3] for row in found)
@@ -123,56 +132,39 @@ def test_kept_rows_have_all_their_columns(spark, tmp_path):
     assert lsh.Bands.from_dict(values["bands"]) == expected.parameters["bands"]
 
 
-@pytest.mark.parametrize(
-    "partitions",
-    [
-        pytest.param(1, marks=pytest.mark.slow),
-        pytest.param(2, marks=pytest.mark.slow),
-        7,
-        pytest.param(40, marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize("adaptive", [pytest.param("true", marks=pytest.mark.slow), "false"])
-def test_partitions(spark, monkeypatch, partitions, adaptive):
-    """Components are found in several rounds."""
-    monkeypatch.setattr(_stages, "ROUND_LINKS", 10)
-    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
-    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
-    try:
-        assert collected(lsh.spark.removed(frame_of(spark, TEXTS, partitions))) == rows_of(TEXTS)
-    finally:
-        spark.conf.set("spark.sql.adaptive.enabled", "true")
-        spark.conf.set("spark.sql.shuffle.partitions", SETTINGS["spark.sql.shuffle.partitions"])
+OPTIONS = [
+    {"clusters": "components"},
+    {"verify": "sketch", "threshold": 0.6},
+    {"verify": None},
+    {"bands": lsh.Bands(10, 5), "random_state": 7},
+    {"shingles": lsh.Shingles(3, unit="word", lowercase=True)},
+    {"hasher": lsh.MinHasher(100, 5, hashbytes=4)},
+    {"threshold": 0.5, "recall": 0.9, "max_memory": "10MB"},
+    {"keep": "last"},
+    {"keep": "longest"},
+]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param({"clusters": "components"}, marks=pytest.mark.slow),
-        pytest.param({"verify": "sketch", "threshold": 0.6}, marks=pytest.mark.slow),
-        pytest.param({"verify": None}, marks=pytest.mark.slow),
-        pytest.param({"bands": lsh.Bands(10, 5), "random_state": 7}, marks=pytest.mark.slow),
-        pytest.param({"shingles": lsh.Shingles(3, unit="word", lowercase=True)}, marks=pytest.mark.slow),
-        pytest.param({"hasher": lsh.MinHasher(100, 5, hashbytes=4)}, marks=pytest.mark.slow),
-        pytest.param({"threshold": 0.5, "recall": 0.9, "max_memory": "10MB"}, marks=pytest.mark.slow),
-    ],
-    ids=lambda options: "-".join(options),
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options))
 def test_options(spark, options):
     found = collected(lsh.spark.removed(frame_of(spark, TEXTS), **options))
     assert found == rows_of(TEXTS, **options)
     assert found
 
 
-def test_stars(spark):
-    """With a small limit, the star algorithm finds the components."""
-    assert collected(lsh.spark.removed(frame_of(spark, TEXTS), max_nodes=1)) == rows_of(TEXTS)
-
-
-def test_pairs(spark):
-    found = collected(lsh.spark.find_pairs(frame_of(spark, TEXTS[:300]), threshold=0.7))
-    assert found == list(lsh.find_pairs(TEXTS[:300], 0.7))
-    assert found
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{}, {"useLargeVarTypes": "true", "maxRecordsPerBatch": "7"}])
+def test_stars_and_small_batches(spark, settings):
+    """With a small limit, the star algorithm finds the components; tasks get large strings, in batches of 7."""
+    for name, value in settings.items():
+        spark.conf.set(f"spark.sql.execution.arrow.{name}", value)
+    try:
+        assert collected(lsh.spark.removed(frame_of(spark, TEXTS), max_nodes=1)) == rows_of(TEXTS)
+        assert not settings or collected(lsh.spark.removed(frame_of(spark, TEXTS))) == rows_of(TEXTS)
+    finally:
+        for name in settings:
+            spark.conf.unset(f"spark.sql.execution.arrow.{name}")
 
 
 def halves(spark: SparkSession) -> tuple[Any, Any, list[str], list[str]]:
@@ -182,22 +174,26 @@ def halves(spark: SparkSession) -> tuple[Any, Any, list[str], list[str]]:
     return frame, frame_of(spark, old), new, old
 
 
-def test_against(spark):
+def test_pairs(spark):
+    found = collected(lsh.spark.find_pairs(frame_of(spark, TEXTS[:300]), threshold=0.7))
+    assert found == list(lsh.find_pairs(TEXTS[:300], 0.7))
+    assert found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep", ["first", "last", "longest"])
+def test_against(spark, keep):
+    """Old documents come first in any case, in order of their ids."""
     new_frame, old_frame, new, old = halves(spark)
-    found = collected(lsh.spark.removed(new_frame, against=old_frame))
-    removed = lsh.deduplicate(new, against=old).removed
+    found = collected(lsh.spark.removed(new_frame, against=old_frame, keep=keep))
+    removed = lsh.deduplicate(new, against=old, keep=keep).removed
     places = {"new": 1000, "old": 0}
     expected = [(1000 + i, places[side] + kept, *rest, side) for i, kept, *rest, side in removed.tolist()]
     assert found == expected
     assert {row[-1] for row in found} == {"new", "old"}
-
-
-@pytest.mark.slow
-def test_pairs_between_two(spark):
-    new_frame, old_frame, new, old = halves(spark)
-    found = collected(lsh.spark.find_pairs(new_frame, others=old_frame))
-    assert found == [(1000 + i, j, similarity) for i, j, similarity in lsh.find_pairs(new, others=old)]
-    assert found
+    if keep == "first":
+        pairs = collected(lsh.spark.find_pairs(new_frame, others=old_frame))
+        assert pairs == [(1000 + i, j, similarity) for i, j, similarity in lsh.find_pairs(new, others=old)] != []
 
 
 def moment(i: int) -> datetime:
@@ -215,70 +211,59 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(
-    "kind", ["timestamp", *(pytest.param(one, marks=pytest.mark.slow) for one in KINDS if one != "timestamp")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_ids_of_every_type(spark, kind):
     texts, id_of = TEXTS[:200], KINDS[kind]
     rows = [(id_of(i), text) for i, text in enumerate(texts)]
     frame = spark.createDataFrame(rows[::-1], f"id {kind}, text string")
     found = lsh.spark.removed(frame)
     assert found.schema["kept_id"].dataType == frame.schema["id"].dataType
-    assert [tuple(row) for row in found.orderBy("id").collect()] == [
-        (id_of(i), id_of(j), *rest) for i, j, *rest in rows_of(texts)
-    ]
+    expected = [(id_of(i), id_of(j), *rest) for i, j, *rest in rows_of(texts)]
+    assert [tuple(row) for row in found.orderBy("id").collect()] == expected
 
 
-@pytest.mark.parametrize("keep", ["first", "last", "longest"])
-def test_keep(spark, keep):
-    """Each word means what it means in the library, with the order of the ids for that of the texts."""
-    found = collected(lsh.spark.removed(frame_of(spark, TEXTS), keep=keep))
-    assert found == rows_of(TEXTS, keep=keep)
-    assert keep == "first" or found != rows_of(TEXTS)
-
-
-@pytest.mark.parametrize("keep", [pytest.param("last", marks=pytest.mark.slow), "longest"])
-def test_keep_with_old_documents(spark, keep):
-    """Old documents come first in any case, in order of their ids."""
-    new_frame, old_frame, new, old = halves(spark)
-    found = collected(lsh.spark.removed(new_frame, against=old_frame, keep=keep))
-    places = {"new": 1000, "old": 0}
-    removed = lsh.deduplicate(new, against=old, keep=keep).removed
-    assert found == [(1000 + i, places[side] + kept, *rest, side) for i, kept, *rest, side in removed.tolist()]
-
-
+DAY, SECOND = np.datetime64("2020-01-01", "D"), np.datetime64("2020-01-01", "us")
 KEEP_VALUES = {  # the expression over an int, and the element of `keep` of the library
-    "likes": (f.col, int),
-    "date": (
-        lambda name: f.date_add(f.lit("2020-01-01").cast("date"), f.col(name)),
-        lambda i: np.datetime64("2020-01-01", "D") + i,
-    ),
-    "timestamp": (lambda name: f.timestamp_seconds(name), lambda i: np.datetime64("2020-01-01", "us") + i),
+    "likes": (lambda name: name, int),
+    "date": (lambda name: f.date_add(f.lit("2020-01-01").cast("date"), f.col(name)), lambda i: DAY + i),
+    "timestamp": (lambda name: f.timestamp_seconds(name), lambda i: SECOND + i),
     "float": (lambda name: -f.col(name).cast("double"), lambda i: -float(i)),
+    "nulls": (  # last, as NaN, which Spark sorts as the highest number
+        lambda name: f.when(f.col(name) > 9, f.col(name)).otherwise(f.when(f.col(name) > 4, f.lit(float("nan")))),
+        lambda i: i if i > 9 else -1,
+    ),
 }
 
 
-@pytest.mark.parametrize("kind", ["timestamp", *(pytest.param(one, marks=pytest.mark.slow) for one in KEEP_VALUES)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KEEP_VALUES)
 def test_keep_the_highest_value(spark, kind):
     """Of a column, or of an expression as a Column; ties by id."""
     values = [random.Random(i).randrange(20) for i in range(len(TEXTS))]
     frame = spark.createDataFrame(list(zip(range(len(TEXTS)), TEXTS, values)), "id long, text string, likes int")
     of_spark, of_library = KEEP_VALUES[kind]
-    found = collected(lsh.spark.removed(frame, keep="likes" if kind == "likes" else of_spark("likes")))
+    found = collected(lsh.spark.removed(frame, keep=of_spark("likes")))
     assert found == rows_of(TEXTS, keep=[of_library(value) for value in values])
 
 
 @pytest.mark.slow
-def test_keep_nulls_last(spark):
-    """So is NaN, which Spark sorts as the highest number."""
-    values = [(None, float("nan"))[i % 2] if i % 50 < 2 else float(random.Random(i).randrange(20)) for i in range(700)]
-    texts = TEXTS[: len(values)]
-    rows = list(zip(range(len(texts)), texts, values))
-    frame = spark.createDataFrame(rows, "id long, text string, likes double")
-    numbers = [-1.0 if value is None or value != value else value for value in values]
-    assert collected(lsh.spark.removed(frame, keep="likes")) == rows_of(texts, keep=numbers)
+@pytest.mark.parametrize("texts", [[], [""] * 5, ["a text", "another one, not alike"]])
+def test_nothing_to_remove(spark, texts):
+    frame = frame_of(spark, texts)
+    assert collected(lsh.spark.removed(frame)) == []
+    if not texts:
+        assert collected(lsh.spark.deduplicate(frame)) == collected(lsh.spark.find_pairs(frame)) == []
 
 
+@pytest.mark.slow
+def test_binary_texts(spark):
+    texts = [text.encode() for text in TEXTS[:200]] + [b"\xff\xfe not utf-8", b"\xff\xfe not utf-8"]
+    frame = spark.createDataFrame([(i, bytearray(text)) for i, text in enumerate(texts)], "id long, text binary")
+    assert collected(lsh.spark.removed(frame)) == rows_of(texts)
+
+
+@pytest.mark.slow
 def test_missing_texts(spark):
     texts: list[Any] = [*TEXTS[:100], None, None]
     frame = frame_of(spark, texts)
@@ -290,177 +275,106 @@ def test_missing_texts(spark):
     assert {100, 101} <= set(expected)
 
 
-@pytest.mark.parametrize("texts", [[], [""] * 5, ["one text of a corpus"], ["a text", "another one, not alike"]])
-def test_nothing_to_remove(spark, texts):
-    frame = frame_of(spark, texts)
-    assert collected(lsh.spark.removed(frame)) == []
-    if not texts:
-        assert collected(lsh.spark.deduplicate(frame)) == []
-        assert collected(lsh.spark.find_pairs(frame)) == []
-
-
-def test_binary_texts(spark):
-    texts = [text.encode() for text in TEXTS[:200]] + [b"\xff\xfe not utf-8", b"\xff\xfe not utf-8"]
-    frame = spark.createDataFrame([(i, bytearray(text)) for i, text in enumerate(texts)], "id long, text binary")
-    assert collected(lsh.spark.removed(frame)) == rows_of(texts)
-
-
-@pytest.mark.slow
-def test_large_strings_and_small_batches(spark):
-    settings = {
-        "spark.sql.execution.arrow.useLargeVarTypes": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
-    }
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        assert collected(lsh.spark.removed(frame_of(spark, TEXTS))) == rows_of(TEXTS)
-        assert collected(lsh.spark.removed(frame_of(spark, TEXTS), max_nodes=1)) == rows_of(TEXTS)
-    finally:
-        for name in settings:
-            spark.conf.unset(name)
-
-
 # Errors before the job.
 
 
-@pytest.mark.parametrize(
-    ("error", "match", "make"),
-    [
-        (TypeError, "df must be a Spark DataFrame, got list", lambda df: lsh.spark.removed([])),
+def with_keep(expression: str) -> Any:
+    return lambda df: lsh.spark.removed(df, keep=f.expr(expression))
+
+
+removed = lsh.spark.removed
+ERRORS = [
+    (TypeError, "df must be a Spark DataFrame, got list", lambda df: removed([])),
+    (TypeError, "pandas.DataFrame; make one with spark.read or spark.create", lambda df: removed(df.toPandas())),
+    (ValueError, "df has no column 'body'; it has id, text; name another one as text", lambda df: removed(df, "body")),
+    (ValueError, "name another one as id", lambda df: removed(df, id="doc")),
+    (ValueError, "did you mean 'text'", lambda df: removed(df, "`text`")),
+    (ValueError, "it has none; name another one as text", lambda df: removed(df.select())),
+    (
+        ValueError,
+        r"of its own: df.withColumn\('meta_text', functions.col\('meta.text'\)\)$",
+        lambda df: removed(df.select("id", f.struct("text").alias("meta")), "meta.text"),
+    ),
+    (
+        ValueError,
+        r"df has several columns 'id' \(id, ID\); rename or drop",
+        lambda df: removed(df.selectExpr("*", "1 ID")),
+    ),
+    (TypeError, r"df\['id'\] must be a column of type string or binary, got bigint", lambda df: removed(df, text="id")),
+    (TypeError, "cast it", lambda df: removed(df.selectExpr("map(id, id) id", "text"))),
+    (
+        TypeError,
+        "got struct<m:map<bigint,bigint>>",
+        lambda df: removed(df.selectExpr("struct(map(id, id) m) id", "text")),
+    ),
+    (TypeError, "got interval year", lambda df: removed(df.withColumn("id", f.make_ym_interval(f.lit(1))))),
+    (
+        ValueError,
+        r"several rows of '(xy){28}\.\.\. \(\d+ rows\); drop all but one$",
+        lambda df: removed(df.select(f.repeat(f.lit("xy"), 99).alias("id"), "text")),
+    ),
+    (
+        ValueError,
+        "must be unique, got several rows of 1 .2 rows., 2 .2 rows.",
+        lambda df: removed(df.unionAll(df).orderBy("id").coalesce(1)),
+    ),
+    (ValueError, "must not be null, got 2 nulls", lambda df: removed(df.withColumn("id", f.lit(None).cast("int")))),
+    (ValueError, "threshold must be", lambda df: removed(df, threshold=1.5)),
+    (ValueError, "max_nodes must be 1 or more", lambda df: removed(df, max_nodes=0)),
+    (ValueError, "max_nodes must be at most 2000000000", lambda df: removed(df, max_nodes=2**31)),
+    (ValueError, "unlike_any", with_keep("unlike_any + 1")),
+    (ValueError, "keep must be 'first', 'last', 'longest', a col", lambda df: removed(df, keep="likes")),
+    (ValueError, r"as a Column: functions.expr\('-likes'\)$", lambda df: removed(df, keep="-likes")),
+    (TypeError, "'longest', the name of a column or a Column, got int", lambda df: removed(df, keep=3)),
+    (
+        TypeError,
+        "must be numbers or dates, got .* such as by functions.to_timestamp",
+        lambda df: removed(df, keep="text"),
+    ),
+    (ValueError, "no column 'id desc'; .*keep has no direction: .* use -col", lambda df: removed(df, keep="id desc")),
+    (ValueError, "keep must have the same values each time", with_keep("rand()")),
+    (ValueError, "write it to a table", with_keep("monotonically_increasing_id() + id")),
+    (ValueError, "keep must be an expression .* with one value for each row", with_keep("explode(array(id, id))")),
+    (ValueError, "with one value for each row", with_keep("max(id)")),
+    (ValueError, "of a type with an order, got", with_keep("map(id, id)")),
+    (ValueError, "keep must not be of type interval year", with_keep("make_ym_interval(1)")),
+    (
+        ValueError,
+        "for the lowest use -col, for the oldest .* -unix_micros",
+        lambda df: removed(df, keep=-f.current_date()),
+    ),
+    (
+        ValueError,
+        r"without asc\(\) or desc\(\), got .*: the highest value is kept; for the lowest use -col",
+        lambda df: removed(df, keep=f.col("id").desc()),
+    ),
+    (ValueError, r"without asc\(\) or desc\(\), got ", with_keep("id Asc")),
+    (ValueError, r"without asc\(\) or desc\(\), got ", with_keep("-id desc nulls last")),
+    *(
         (
             TypeError,
-            "got pandas.DataFrame; make one with spark.read or spark.create",
-            lambda df: lsh.spark.removed(df.toPandas()),
-        ),
-        (
-            ValueError,
-            "df has no column 'body'; it has id, text; name another one as text",
-            lambda df: lsh.spark.removed(df, "body"),
-        ),
-        (ValueError, "name another one as id", lambda df: lsh.spark.removed(df, id="doc")),
-        (ValueError, "did you mean 'text'", lambda df: lsh.spark.removed(df, "Text")),
-        (ValueError, "unlike_any", lambda df: lsh.spark.removed(df, keep=f.col("unlike_any") + 1)),
-        (ValueError, "keep must be 'first', 'last', 'longest', a col", lambda df: lsh.spark.removed(df, keep="likes")),
-        (ValueError, r"as a Column: functions.expr\('-likes'\)$", lambda df: lsh.spark.removed(df, keep="-likes")),
-        (ValueError, "did you mean 'text'", lambda df: lsh.spark.removed(df, "`text`")),
-        (ValueError, "keep must have the same values each time", lambda df: lsh.spark.removed(df, keep=f.rand())),
-        (
-            ValueError,
-            r"write it to a table",
-            lambda df: lsh.spark.removed(df, keep=f.monotonically_increasing_id() + f.col("id")),
-        ),
-        (
-            ValueError,
-            r"of its own: df.withColumn\('meta_text', functions.col\('meta.text'\)\)$",
-            lambda df: lsh.spark.removed(df.select("id", f.struct("text").alias("meta")), "meta.text"),
-        ),
-        (
-            ValueError,
-            "keep must be an expression .* with one value for each row",
-            lambda df: lsh.spark.removed(df, keep=f.explode(f.array("id", "id"))),
-        ),
-        (ValueError, "with one value for each row", lambda df: lsh.spark.removed(df, keep=f.max("id"))),
-        (
-            ValueError,
-            "of a type with an order, got",
-            lambda df: lsh.spark.removed(df.withColumn("m", f.create_map("id", "id")), keep="m"),
-        ),
-        (
-            ValueError,
-            r"df has several columns 'id' \(id, ID\); rename or drop",
-            lambda df: lsh.spark.removed(df.select("*", f.col("text").alias("ID"))),
-        ),
-        (
-            TypeError,
-            r"df\['id'\] must be a column of type string or binary, got bigint",
-            lambda df: lsh.spark.removed(df, text="id"),
-        ),
-        (TypeError, "cast it", lambda df: lsh.spark.removed(df.withColumn("id", f.create_map("id", "id")))),
-        (
-            TypeError,
-            "got struct<m:map<bigint,bigint>>",
-            lambda df: lsh.spark.removed(df.withColumn("id", f.struct(f.create_map("id", "id").alias("m")))),
-        ),
-        (ValueError, "it has none; name another one as text", lambda df: lsh.spark.removed(df.select())),
-        (
-            TypeError,
-            "got interval year",
-            lambda df: lsh.spark.removed(df.withColumn("id", f.make_ym_interval(f.col("id").cast("int")))),
-        ),
-        (
-            ValueError,
-            "keep must not be of type interval year",
-            lambda df: lsh.spark.removed(df, keep=f.make_ym_interval(f.col("id").cast("int"))),
-        ),
-        (
-            ValueError,
-            r"several rows of '(xy){28}\.\.\. \(\d+ rows\); drop all but one$",
-            lambda df: lsh.spark.removed(df.select(f.repeat(f.lit("xy"), 99).alias("id"), "text")),
-        ),
-        (ValueError, "threshold must be", lambda df: lsh.spark.removed(df, threshold=1.5)),
-        (ValueError, "max_nodes must be 1 or more", lambda df: lsh.spark.removed(df, max_nodes=0)),
-        (ValueError, "max_nodes must be at most 2000000000", lambda df: lsh.spark.removed(df, max_nodes=2**31)),
-        (
-            ValueError,
-            r"without asc\(\) or desc\(\), got .*: the highest value is kept; for the lowest use -col",
-            lambda df: lsh.spark.removed(df, keep=f.col("id").desc()),
-        ),
-        *(
-            (
-                ValueError,
-                r"without asc\(\) or desc\(\), got ",
-                lambda df, text=text: lsh.spark.removed(df, keep=f.expr(text)),
-            )
-            for text in ("id desc", "id Asc", "-id desc nulls last")
-        ),
-        (
-            ValueError,
-            r"no column 'id desc'; .*keep has no direction: the highest value is kept; for the lowest use -col",
-            lambda df: lsh.spark.removed(df, keep="id desc"),
-        ),
-        (
-            ValueError,
-            r"keep must be an expression .*; for the lowest use -col, for the oldest .* -unix_micros",
-            lambda df: lsh.spark.removed(df, keep=-f.current_timestamp()),
-        ),
-        (TypeError, "'longest', the name of a column or a Column, got int", lambda df: lsh.spark.removed(df, keep=3)),
-        (
-            TypeError,
-            "keep must be numbers or dates, got .* of type string; convert it, such as by functions.to_timestamp",
-            lambda df: lsh.spark.removed(df, keep="text"),
-        ),
-        *(
-            (
-                TypeError,
-                r"order is now keep .* reverse direction: order kept the lowest value, .*; order=-col\('stars'\)",
-                lambda df, name=name: getattr(lsh.spark, name)(df, order="id"),
-            )
-            for name in ("deduplicate", "removed", "find_pairs")
-        ),
-        (
-            TypeError,
-            "the ids of against must have type bigint, as those of df, got string",
-            lambda df: lsh.spark.removed(df, against=df.withColumn("id", f.col("id").cast("string"))),
-        ),
-        (
-            ValueError,
-            "must be unique, got several rows of 1 .2 rows., 2 .2 rows.",
-            lambda df: lsh.spark.removed(df.unionAll(df).orderBy("id").coalesce(1)),
-        ),
-        (
-            ValueError,
-            "must not be null, got 2 nulls",
-            lambda df: lsh.spark.removed(df.withColumn("id", f.lit(None).cast("int"))),
-        ),
-    ],
-)
+            r"order is now keep .* reverse direction: order kept the lowest value, .*; order=-col\('stars'\)",
+            partial(lambda name, df: getattr(lsh.spark, name)(df, order="id"), name),
+        )
+        for name in ("deduplicate", "removed", "find_pairs")
+    ),
+    (
+        TypeError,
+        "the ids of against must have type bigint, as those of df, got string",
+        lambda df: removed(df, against=df.withColumn("id", f.col("id").cast("string"))),
+    ),
+]
+
+
+@pytest.mark.few(8)
+@pytest.mark.parametrize(("error", "match", "make"), ERRORS)
 def test_errors(spark, error, match, make):
     frame = spark.createDataFrame([(1, "a text"), (2, "another text")], "id long, text string")
     with pytest.raises(error, match=match):
         make(frame)
 
 
+@pytest.mark.slow
 def test_random_values_are_a_warning(spark):
     """Such a DataFrame may have other rows each time it is read."""
     frame = spark.createDataFrame([("a text",)] * 3, "text string")
@@ -478,6 +392,7 @@ def test_random_values_are_a_warning(spark):
         lsh.spark.removed(frame_of(spark, TEXTS[:3]))
 
 
+@pytest.mark.slow
 def test_texts_that_change_are_an_error(spark, tmp_path):
     """A text that shared a bucket when the corpus was read first, and is not there when it is read again."""
     path = tmp_path / "corpus.jsonl"
@@ -495,6 +410,7 @@ def test_texts_that_change_are_an_error(spark, tmp_path):
             found.count()
 
 
+@pytest.mark.slow
 def test_id_column_named_keep(spark):
     """The columns of a DataFrame may be named as those of the tables between the stages."""
     frame = spark.createDataFrame([(1, 4, "a text")], "keep int, node int, text string")
@@ -513,6 +429,7 @@ lsh.spark.removed(spark.createDataFrame([(1, "a")], "id int, text string"))
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("module", "source", "message"),
     [
@@ -548,109 +465,9 @@ def test_a_worker_that_lacks_several_packages(monkeypatch):
     assert "lsh" in found["lsh error"]
 
 
-# The program for spark-submit.
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
-def test_program(spark, tmp_path, kind):
-    """The program writes what the library finds, in folders by a column, with checkpoints and a report."""
-    texts = TEXTS[:300]
-    rows = [{"doc": f"{i:04}", "body": text, "part": i % 2} for i, text in enumerate(texts)]
-    if kind == "jsonl":
-        (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    else:
-        parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet")
-    folders = {name: tmp_path / name for name in ("kept", "removed", "tables")}
-    program = Path(__file__).resolve().parents[2] / "examples" / "spark_dedup.py"
-    given = f"{tmp_path}/in.{kind} -o {folders['kept']} --removed {folders['removed']} --checkpoint {folders['tables']}"
-    given += f" --format {kind} --field body --id-field doc --partition-by part --threshold 0.7 --ngram 3 --unit word"
-    given += f" --lowercase --report {tmp_path / 'report.html'} --sample 100"
-    settings = "--master local[2] --conf spark.sql.shuffle.partitions=2 --conf spark.ui.enabled=false pyspark-shell"
-    variables = {**environment(), "PYSPARK_SUBMIT_ARGS": settings, "PYSPARK_PYTHON": sys.executable}
-    command = [sys.executable, str(program), *given.split()]
-    result = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    expected = lsh.deduplicate(texts, 0.7, shingles=lsh.Shingles(3, unit="word", lowercase=True))
-    gone = len(expected.removed)
-    assert result.stdout == f"300 documents, {300 - gone} kept, {gone} removed\n"
-    read = spark.read.json if kind == "jsonl" else spark.read.parquet
-    kept = read(str(folders["kept"]))
-    assert collected(kept.select("doc", "body", "part")) == [
-        (f"{i:04}", texts[i], i % 2) for i in expected.kept.tolist()
-    ]
-    assert {path.name for path in folders["kept"].iterdir() if path.is_dir()} == {"part=0", "part=1"}
-    assert collected(read(str(folders["removed"])).select("id", "kept_id")) == [
-        (f"{i:04}", f"{j:04}") for i, j in zip(expected.removed["document"], expected.removed["kept"])
-    ]
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "100 of 300, at random: a sample has fewer near duplicates than all documents" in page
-    if kind == "parquet":
-        stored = json.loads(kept.schema["doc"].metadata["lsh"])
-        assert (stored["threshold"], stored["recall"]) == (0.7, 0.99)
-
-
-@pytest.fixture(scope="module")
-def program() -> Any:
-    """The program as a module."""
-    path = Path(__file__).resolve().parents[2] / "examples" / "spark_dedup.py"
-    spec = importlib.util.spec_from_file_location("spark_dedup", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.parametrize(
-    ("given", "match"),
-    [
-        ("-o {}", "exists already; delete it, or name a folder that does not exist"),
-        ("-o {}/kept --removed {}", "exists already"),
-        (
-            "-o {}/kept --removed file:{}/kept/",
-            "must be two folders, neither in the other, got file:.*/kept/ and file:",
-        ),
-        ("-o {}/all/kept --removed {}/all", "must be two folders"),
-        ("-o {}/kept --removed {}/kept", "must be two folders"),
-        ("-o {}/in.parquet/kept", "in.parquet/kept must not lie in .*/in.parquet, which is read; name another folder"),
-        ("-o {}/kept --removed {}/old.jsonl/removed --against {}/old.jsonl", "removed must not lie in"),
-        ("-o {}/old.jsonl/kept", "cannot create .*old.jsonl/kept"),
-        ("-o {}/kept --format jsonl", "in.parquet has lines that are not JSON objects; .* pass --format parquet if"),
-        ("-o {}/kept --against {}/old.jsonl", "cannot read .*/old.jsonl: .*; if these are not parquet files, pass"),
-        ("-o {}/kept --checkpoint {}/in.parquet/tables", "--checkpoint: cannot create a folder: .*in.parquet"),
-        ("-o {}/kept --partition-by year", "the documents have no column 'year'; they have id, text"),
-        ("-o {}/kept --report {}/none/report.html", "there is no folder '.*/none'; create it"),
-    ],
-)
-def test_program_checks_before_the_job(spark, tmp_path, monkeypatch, program, given, match):
-    """What cannot be written is an error before the documents are compared."""
-    parquet.write_table(pa.table({"id": [1], "text": ["a text"]}), tmp_path / "in.parquet")
-    (tmp_path / "old.jsonl").write_text('{"id": 1, "text": "a text"}\n', encoding="utf-8")
-    monkeypatch.setattr(lsh.spark, "removed", lambda *_, **__: pytest.fail("the job started"))
-    with pytest.raises(ValueError, match=match):
-        program.main([str(tmp_path / "in.parquet"), *given.replace("{}", str(tmp_path)).split()])
-
-
-@pytest.mark.slow
-def test_page(spark, tmp_path, capsys):
-    """The examples of docs/spark.md run as printed, with other folders."""
-    root = Path(__file__).resolve().parents[2]
-    sample = str(root / "examples" / "sample.tsv")
-    frame_of(spark, TEXTS).withColumn("stars", f.lit(5)).write.parquet(str(tmp_path / "reviews"))
-    page, names = (root / "docs" / "spark.md").read_text(encoding="utf-8"), {}
-    try:
-        for block in re.findall("```python\n(.*?)```", page, re.DOTALL):
-            exec(block.replace("s3a://bucket", str(tmp_path)).replace("sample.tsv", sample), names)
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", SETTINGS["spark.sql.shuffle.partitions"])
-    printed, _, table = capsys.readouterr().out.partition("\n")
-    assert f"# {printed}\n" in page
-    assert "|s003|s002|0.941747572815534|false|" in table.replace(" ", "")
-    expected = [(i, TEXTS[i], 5) for i in lsh.deduplicate(TEXTS, 0.8).kept.tolist()]
-    assert collected(spark.read.parquet(str(tmp_path / "unique"))) == expected
-    assert collected(names["kept"]) == expected
-
-
 # Failures.
+
+TASKS = ("fingerprint", "link", "connect", "choose_members", "decide")
 
 
 def failing_once(task: Any, folder: str, kill: bool, *arguments: Any) -> Any:
@@ -668,23 +485,18 @@ def failing_once(task: Any, folder: str, kill: bool, *arguments: Any) -> Any:
             raise RuntimeError("a planned failure")
 
 
-@pytest.mark.parametrize("kill", [pytest.param(False, marks=pytest.mark.slow), True], ids=["error", "kill"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", [False, True], ids=["error", "kill"])
 def test_retried_tasks(spark, monkeypatch, tmp_path, kill):
-    """Each task of each stage fails at its first attempt."""
-    names = ("fingerprint", "link", "connect", "choose_members", "decide")
-    for name in names:
+    """Each task of each stage, and of the star algorithm, fails at its first attempt."""
+    stars = ("large_star", "small_star")
+    for name in (*TASKS, *stars):
         monkeypatch.setattr(_tasks, name, partial(failing_once, getattr(_tasks, name), str(tmp_path), kill))
     assert collected(lsh.spark.removed(frame_of(spark, TEXTS))) == rows_of(TEXTS)
-    assert {path.name.split()[0] for path in tmp_path.iterdir()} == set(names)
-
-
-@pytest.mark.slow
-def test_retried_tasks_of_the_star_algorithm(spark, monkeypatch, tmp_path):
-    names = ("large_star", "small_star")
-    for name in names:
-        monkeypatch.setattr(_tasks, name, partial(failing_once, getattr(_tasks, name), str(tmp_path), True))
-    assert collected(lsh.spark.removed(frame_of(spark, TEXTS), max_nodes=1)) == rows_of(TEXTS)
-    assert {path.name.split()[0] for path in tmp_path.iterdir()} == set(names)
+    assert {path.name.split()[0] for path in tmp_path.iterdir()} == set(TASKS)
+    if kill:
+        assert collected(lsh.spark.removed(frame_of(spark, TEXTS), max_nodes=1)) == rows_of(TEXTS)
+        assert {path.name.split()[0] for path in tmp_path.iterdir()} == {*TASKS, *stars}
 
 
 # Real texts, and skew.
@@ -697,6 +509,7 @@ def read_texts(path: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["reuters21578", "ads_rome_it", "articles2500"])
 def test_real_texts(spark, data_folder, name):
     texts = read_texts(data_folder / f"{name}.tsv.gz")
@@ -726,9 +539,6 @@ def measured(task: Any, folder: str, *arguments: Any) -> Any:
     Path(folder, f"{task.__name__} {os.getpid()} {time.time_ns()}").write_text(str(peak))
 
 
-TASKS = ("fingerprint", "link", "connect", "choose_members", "decide")
-
-
 @pytest.fixture
 def peaks(monkeypatch, tmp_path):
     """A function that returns the peaks of the tasks so far, in MB, by the name of the task."""
@@ -746,6 +556,7 @@ def peaks(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_of_the_workers(spark, peaks, tmp_path):
     """A component of 160 MB of texts, half of them copies, passes in workers of 280 MB, of which 170 are the packages

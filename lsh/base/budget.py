@@ -1,7 +1,7 @@
 """Arrays and columns within a limit of memory; data beyond the limit is in temporary files that have no name.
 
-Data is appended to a `Column` and read in order. Beyond the limit, a column is written and read with system calls, and
-only one buffer of it is in memory. An array has random access. Beyond the limit, it is mapped from a file; its space is
+Data is appended to a `SpilledColumn` and read in order. Beyond the limit, a column is written and read with system
+calls, and only one buffer of it is in memory. An array has random access. Beyond the limit, it is mapped from a file; its space is
 allocated when it is created, so that a full disk is an error here, not a SIGBUS later. A file without a name disappears
 with the process, however the process ends.
 """
@@ -73,10 +73,10 @@ def temporary_folder(name: str, value: object) -> str | None:
     return folder
 
 
-def bounded(name: str, max_memory: object, folder_name: str, folder: object) -> Spill:
-    """Return a `Spill` for a limit of memory and a folder, both checked. Without a limit, TMPDIR is not checked."""
+def bounded(name: str, max_memory: object, folder_name: str, folder: object) -> MemoryBudget:
+    """Return the budget for a limit of memory and a folder, both checked. Without a limit, TMPDIR is not checked."""
     size = memory_size(name, max_memory)
-    return Spill(size, None if size is folder is None else temporary_folder(folder_name, folder))
+    return MemoryBudget(size, None if size is folder is None else temporary_folder(folder_name, folder))
 
 
 def size_argument(number: int) -> str:
@@ -131,7 +131,7 @@ def temporary_errors(purpose: errors.Words, num_bytes: int | None = None, folder
         raise errors.saying(failed, problem) from error
 
 
-class Spill:
+class MemoryBudget:
     """Creates arrays and columns, in memory or in temporary files.
 
     Those in memory take at most half of the bound, and less if other data needs more than the other half (`reserve`).
@@ -150,7 +150,7 @@ class Spill:
         self._reserved = 0
         self._held = _Maps()
         self._files = _Maps()
-        self._columns: list[weakref.ref[Column]] = []
+        self._columns: list[weakref.ref[SpilledColumn]] = []
         self._column_files: list[weakref.ref[_File]] = []
         self._num_column_files = 0
         self._lock = threading.RLock()  # of the lists; columns may be appended to in threads, each in one
@@ -213,9 +213,9 @@ class Spill:
 
     def column(
         self, dtype: DTypeLike, width: int | None = None, expected: int | None = None, chunk: int = CHUNK
-    ) -> Column:
-        """Return an empty column of numbers, or of rows of `width` numbers; see `Column`."""
-        column = Column(self, dtype, width, expected, min(chunk, CHUNK))
+    ) -> SpilledColumn:
+        """Return an empty column of numbers, or of rows of `width` numbers; see `SpilledColumn`."""
+        column = SpilledColumn(self, dtype, width, expected, min(chunk, CHUNK))
         with self._lock:
             self._columns = [known for known in self._columns if known() is not None]
             self._columns.append(weakref.ref(column))
@@ -391,16 +391,16 @@ class _File:
             left, offset = left[found:], offset + found
 
 
-class Column:
+class SpilledColumn:
     """An append-only column of numbers, or of rows of numbers, that is read forward or backwards.
 
     The rows are divided into chunks. A chunk is in memory if the bound allows it, else in a temporary file. A column
     with a file takes one buffer of memory, and each reader takes another one. Several threads may read a column at the
-    same time, but not while rows are appended. Use `Spill.column` to make a column.
+    same time, but not while rows are appended. Use `MemoryBudget.column` to make a column.
 
     Parameters
     ----------
-    spill : Spill
+    spill : MemoryBudget
         Has the bound.
     dtype : data type
         Of the numbers.
@@ -421,7 +421,7 @@ class Column:
 
     def __init__(
         self,
-        spill: Spill,
+        spill: MemoryBudget,
         dtype: DTypeLike,
         width: int | None = None,
         expected: int | None = None,

@@ -14,7 +14,7 @@ import numpy as np
 from lsh import files
 from lsh.base import signals
 from lsh.base.arrays import Array
-from lsh.base.budget import Column, Spill
+from lsh.base.budget import MemoryBudget, SpilledColumn
 from lsh.base.errors import Words, message
 from lsh.command import console
 from lsh.command.options import Running
@@ -252,12 +252,12 @@ def named(name: str, places: Sequence[files.Place]) -> list[tuple[str, files.Pla
     return [(name, place) for place in places]
 
 
-def own_spill(running: Running) -> Spill:
-    """Return the `Spill` of the memory of a command that grows with the documents, in addition to `lsh.deduplicate`."""
+def own_spill(running: Running) -> MemoryBudget:
+    """Return the budget of what a command holds of the documents, in addition to `lsh.deduplicate`."""
     if running.max_memory is None:
         _keep_freed_memory()
-        return Spill(None, running.temp_dir)
-    return Spill(min(running.max_memory // 8, MAX_OWN), running.temp_dir)
+        return MemoryBudget(None, running.temp_dir)
+    return MemoryBudget(min(running.max_memory // 8, MAX_OWN), running.temp_dir)
 
 
 def _keep_freed_memory() -> None:
@@ -274,7 +274,7 @@ def open_documents(
     sources: files.Sources,
     rejects: files.Target | None = None,
     others: Sequence[files.Sources] = (),
-    spill: Spill | None = None,
+    spill: MemoryBudget | None = None,
     null_ids: bool = True,
     added: Sequence[str] = (),
 ) -> files.Documents:
@@ -314,12 +314,12 @@ class Ids:
         return cast(list[bytes], self._ids.take(np.searchsorted(self._positions, positions)).tolist())
 
 
-def first_repeated(keys: Column, ids_at: Callable[[Array], list[bytes]]) -> tuple[int, int] | None:
+def first_repeated(keys: SpilledColumn, ids_at: Callable[[Array], list[bytes]]) -> tuple[int, int] | None:
     """Return two positions of the first id that repeats, ``None`` if all ids differ.
 
     Parameters
     ----------
-    keys : Column
+    keys : SpilledColumn
         A 64-bit hash of each id.
     ids_at : callable
         Returns the ids at some positions, which ascend.
@@ -355,7 +355,7 @@ class Names(Sequence[bytes]):
 
     Parameters
     ----------
-    spill : Spill
+    spill : MemoryBudget
         Allocates the memory that grows with the number of documents.
 
     Attributes
@@ -364,7 +364,7 @@ class Names(Sequence[bytes]):
         The names, in the order of their first documents.
     """
 
-    def __init__(self, spill: Spill) -> None:
+    def __init__(self, spill: MemoryBudget) -> None:
         self.distinct: list[bytes] = []
         self._number_of: dict[bytes, int] = {}
         self._numbers = spill.column(np.int32)
@@ -396,13 +396,13 @@ class Priorities:
 
     Parameters
     ----------
-    spill : Spill
+    spill : MemoryBudget
         Allocates the memory that grows with the number of documents.
     reverse : bool
         Whether the lowest value has priority.
     """
 
-    def __init__(self, spill: Spill, reverse: bool) -> None:
+    def __init__(self, spill: MemoryBudget, reverse: bool) -> None:
         self._spill, self._reverse = spill, reverse
         self._values = spill.column(np.int64)
 
@@ -439,12 +439,12 @@ class TextStream(TextSource):
     notes : str, optional
         Print notes on the reading (which column is the text, ids that repeat) to standard error, each after this
         prefix. Default: print none.
-    spill : Spill, optional
+    spill : MemoryBudget, optional
         Allocates the memory that grows with the number of documents. Default: without a bound.
 
     Attributes
     ----------
-    sizes : Column
+    sizes : SpilledColumn
         The bytes of each text as UTF-8, int64, -1 of a missing one; empty without `with_sizes`.
     sources : Names
         The source of each text; empty without `with_sources`.
@@ -464,12 +464,12 @@ class TextStream(TextSource):
         with_sources: bool = False,
         priorities: Priorities | None = None,
         notes: str | None = None,
-        spill: Spill | None = None,
+        spill: MemoryBudget | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
         self._notes, self._printed = notes, set[Words]()
         self._with_sizes, self._with_sources, self._priorities = with_sizes, with_sources, priorities
-        spill = Spill() if spill is None else spill
+        spill = MemoryBudget() if spill is None else spill
         self._id_keys = spill.column(np.uint64)
         self._secret = os.urandom(16) if with_ids and notes is not None else None  # the ids are compared for the note
         self.sizes, self.sources = spill.column(np.int64), Names(spill)

@@ -24,7 +24,7 @@ import numpy as np
 import lsh
 from lsh import files
 from lsh.base import checks
-from lsh.base.budget import Column
+from lsh.base.budget import SpilledColumn
 from lsh.base.wording import counted
 from lsh.command import console, inputs, options
 from lsh.command.options import Running
@@ -437,7 +437,7 @@ def _shingle_counts(texts: inputs.TextStream, shingles: lsh.Shingles, meter: con
     return np.array([len(shingles.of(record.text or b"")) for _, record in found], np.int64)
 
 
-def _sample(sizes: Column) -> Numbers:
+def _sample(sizes: SpilledColumn) -> Numbers:
     """Return the positions of texts that are not huge; of many of them, an even sample."""
 
     def positions() -> Iterator[Numbers]:

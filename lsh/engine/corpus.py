@@ -19,7 +19,7 @@ import numpy as np
 
 from lsh.base import errors
 from lsh.base.arrays import Array
-from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, Column, Spill, size_argument
+from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, MemoryBudget, SpilledColumn, size_argument
 from lsh.base.threads import map_in_order, worth
 from lsh.engine.comparing import Similarity, content_keys, same_texts
 from lsh.engine.deciding import write_links
@@ -240,7 +240,7 @@ class Corpus:
         Compute fingerprints and band keys.
     keep_fingerprints : bool
         Whether to store fingerprints in place of sketches.
-    spill : Spill
+    spill : MemoryBudget
         Allocates the arrays.
     num_threads, report
         The number of threads, and the callable for progress, as for `deduplicate`.
@@ -257,9 +257,9 @@ class Corpus:
         The position of the first text of each of these, and the number of all texts.
     has_shingles : numpy.ndarray
         bool, shape ``(n,)``: whether a text has shingles.
-    keys : list of Column
+    keys : list of SpilledColumn
         The keys of each band.
-    sketches, content, sizes : Column
+    sketches, content, sizes : SpilledColumn
         Sketches or fingerprints, content keys, and the length of the text in bytes of UTF-8.
     num_missing : int
         The number of texts that are ``None`` or null.
@@ -269,7 +269,7 @@ class Corpus:
     hasher: MinHasher
     bands: Bands
     keep_fingerprints: bool
-    spill: Spill
+    spill: MemoryBudget
     num_threads: int
     report: Progress
     is_ordered: bool = False
@@ -407,7 +407,7 @@ class Corpus:
         """Return `size`, the bytes of a cache or of work in progress, or less if there is a small bound."""
         return size if self.spill.bound is None else min(size, self.spill.bound // SMALL_SHARE)
 
-    def links(self, found: list[Column], numbers: Array, count: int) -> Array:
+    def links(self, found: list[SpilledColumn], numbers: Array, count: int) -> Array:
         """Return the links of `count` documents as int32 of shape ``(bands, count)``; their columns are freed.
 
         `numbers` has the number of each document by position.
@@ -426,14 +426,14 @@ class Corpus:
         found.clear()
         return links
 
-    def linked(self, order: Order, copies: bool) -> tuple[Array, list[Column], Array]:
+    def linked(self, order: Order, copies: bool) -> tuple[Array, list[SpilledColumn], Array]:
         """Find identical texts, and link the documents with shingles that share a bucket.
 
         Returns
         -------
         firsts : numpy.ndarray
             int32: by position the first document with the same bytes; -1 of one that takes no part.
-        found : list of Column
+        found : list of SpilledColumn
             For each band the links. With `copies`, copies of a text are linked, too.
         shares : numpy.ndarray
             bool: by position, whether it is in a link.
@@ -452,7 +452,7 @@ class Corpus:
                 shares[pairs] = True
         return firsts, found, shares
 
-    def _links(self, order: Order, chosen: Array) -> list[Column]:
+    def _links(self, order: Order, chosen: Array) -> list[SpilledColumn]:
         """Return for each band the links of the chosen documents: pairs of a document and the one before it."""
         links, bands = Links(self.spill, order, chosen, self.num_threads), range(self.bands.num_bands)
         all_found = []

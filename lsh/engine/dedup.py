@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lsh.base import checks, errors, threads
 from lsh.base.arrays import Array
-from lsh.base.budget import Spill, bounded
+from lsh.base.budget import MemoryBudget, bounded
 from lsh.base.progress import checked_progress
 from lsh.engine import parts
 from lsh.engine.comparing import Pairs
@@ -52,7 +52,7 @@ PAIR = np.dtype([("document", np.int32), ("partner", np.int32), ("similarity", n
 class Running(NamedTuple):
     """Memory, threads and progress of a run: values that do not change its result."""
 
-    spill: Spill
+    spill: MemoryBudget
     num_threads: int
     report: Progress
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.base.budget import Column, Spill
+from lsh.base.budget import MemoryBudget, SpilledColumn
 from lsh.engine.comparing import first_copies
 from lsh.engine.grouping import KeyTable, Linker
 
@@ -74,7 +74,7 @@ class Links:
 
     Parameters
     ----------
-    spill : Spill
+    spill : MemoryBudget
         Has the bound, and makes columns.
     order : Order
         The order of the documents.
@@ -91,7 +91,7 @@ class Links:
         The memory that this takes, without arrays and columns of the spill.
     """
 
-    def __init__(self, spill: Spill, order: Order, chosen: Array, num_threads: int) -> None:
+    def __init__(self, spill: MemoryBudget, order: Order, chosen: Array, num_threads: int) -> None:
         self._spill, self._order, self._chosen = spill, order, chosen
         self._linker: Linker | None = None
         self.num_threads = self._threads_at_once(num_threads)
@@ -124,7 +124,7 @@ class Links:
             self._ranks = np.empty(len(self._chosen), np.uint32)
             self._ranks[given] = np.arange(len(given), dtype=np.uint32)
 
-    def firsts(self, keys: Column) -> Array:
+    def firsts(self, keys: SpilledColumn) -> Array:
         """Return for each document the first one with the same key, int32; -1 for a document that is not chosen."""
         if self._linker is not None:
             return first_copies(self._all_links(keys)[1], self._documents)
@@ -139,7 +139,7 @@ class Links:
             links[pairs[:, 0]] = pairs[:, 1]
         return first_copies(links, self._order.documents(self._chosen))
 
-    def of_band(self, keys: Column) -> Column:
+    def of_band(self, keys: SpilledColumn) -> SpilledColumn:
         """Return the links as pairs in no particular order, int32 of shape (n, 2); the keys are freed."""
         found = self._spill.column(np.int32, 2)
         if self._linker is None:
@@ -157,7 +157,7 @@ class Links:
         self._idle.append(scratch)
         return found
 
-    def _all_links(self, column: Column) -> tuple[Array, Array]:
+    def _all_links(self, column: SpilledColumn) -> tuple[Array, Array]:
         """Link all documents at once; return the keys and the links."""
         assert self._linker is not None
         try:
@@ -167,7 +167,7 @@ class Links:
         self._linker.link(column.read(out=keys), links)
         return keys, links
 
-    def _in_parts(self, keys: Column, replace: bool = True) -> Iterator[Array]:
+    def _in_parts(self, keys: SpilledColumn, replace: bool = True) -> Iterator[Array]:
         """Yield pairs: links, or without `replace` each document and the first one with its key.
 
         Where another order is given, a part of the keys is linked in order of position first.
@@ -180,7 +180,7 @@ class Links:
             else:
                 yield from self._ranked(self._passed(keys, table, replace=False), self._order.given)
 
-    def _passed(self, keys: Column, table: KeyTable, replace: bool) -> Iterator[Array]:
+    def _passed(self, keys: SpilledColumn, table: KeyTable, replace: bool) -> Iterator[Array]:
         """Yield the pairs of one pass over the keys, in the order of its runs; each is valid until the next one."""
         pairs, chosen = np.empty((0, 2), np.int32), self._chosen.view(np.uint8)
         for number, (start, stop, backwards) in enumerate(self._order.runs):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.base.budget import Column, Spill
+from lsh.base.budget import MemoryBudget, SpilledColumn
 from lsh.text.batch import Batch
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def ends_of(sizes: Array) -> Array:
 class _Placed(ABC, Generic[Rows]):
     """Rows or texts, distributed to parts. Several threads may read parts after `finish`."""
 
-    def __init__(self, spill: Spill, num_parts: int, column: Column, buffer: int) -> None:
+    def __init__(self, spill: MemoryBudget, num_parts: int, column: SpilledColumn, buffer: int) -> None:
         self._column = column
         self._num_parts, self._most = num_parts, min(buffer, BUFFER)
         self._parts: list[Array] = []  # of the buffer: the part of each row
@@ -79,7 +79,7 @@ class PlacedRows(_Placed[Array]):
 
     Parameters
     ----------
-    spill : Spill
+    spill : MemoryBudget
         Has the bound.
     num_parts : int
         How many parts there are.
@@ -92,7 +92,7 @@ class PlacedRows(_Placed[Array]):
     """
 
     def __init__(
-        self, spill: Spill, num_parts: int, dtype: DTypeLike, width: int | None = None, buffer: int = BUFFER
+        self, spill: MemoryBudget, num_parts: int, dtype: DTypeLike, width: int | None = None, buffer: int = BUFFER
     ) -> None:
         super().__init__(spill, num_parts, spill.column(dtype, width), buffer)
 
@@ -117,7 +117,7 @@ class PlacedTexts(_Placed[Batch]):
 
     Parameters
     ----------
-    spill : Spill
+    spill : MemoryBudget
         Has the bound.
     num_parts : int
         How many parts there are.
@@ -125,7 +125,7 @@ class PlacedTexts(_Placed[Batch]):
         The bytes that are sorted at once.
     """
 
-    def __init__(self, spill: Spill, num_parts: int, buffer: int = BUFFER) -> None:
+    def __init__(self, spill: MemoryBudget, num_parts: int, buffer: int = BUFFER) -> None:
         super().__init__(spill, num_parts, spill.column(np.uint8), buffer)
         self._sizes = spill.column(np.int64)
         self._places: list[Array] = []  # for each buffer that was sorted, where its parts begin in `_sizes`
@@ -161,12 +161,12 @@ class PlacedTexts(_Placed[Batch]):
                 yield Batch.of_bytes(self._column.read(start, stop), ends_of(self._sizes.read(first, last)))
 
 
-def merged(rows: Column, bounds: list[int], field: str, memory: int) -> Iterator[Array]:
+def merged(rows: SpilledColumn, bounds: list[int], field: str, memory: int) -> Iterator[Array]:
     """Merge ranges of a column of records; a value of the field is in one range only.
 
     Parameters
     ----------
-    rows : Column
+    rows : SpilledColumn
         In each range, the records ascend by the field.
     bounds : list of int
         Where each range begins, and the end of the last one.

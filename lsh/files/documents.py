@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.base.budget import Spill
+from lsh.base.budget import MemoryBudget
 from lsh.base.errors import InputError, Parameter, Words, bad_value
 from lsh.base.wording import counted
 from lsh.files.finding import Sources, expanded, find_sources
@@ -58,7 +58,7 @@ class Documents:
         The formats of other files that are read with the same options. An option that this format has no use for is
         an error, unless one of these formats has a use for it; `source_field` and `keep_field` count for these
         documents only.
-    spill : Spill, optional
+    spill : MemoryBudget, optional
         Allocates the memory for the places of the records, and has the folder for copies. Default: without a bound.
 
     Attributes
@@ -101,7 +101,7 @@ class Documents:
         *,
         rejects: Target | None = None,
         others: Sequence[str] = (),
-        spill: Spill | None = None,
+        spill: MemoryBudget | None = None,
         **values: Any,
     ) -> None:
         options = ReadOptions(**values) if options is None else replace(options, **values)
@@ -119,7 +119,7 @@ class Documents:
         self.inputs: list[Input] = []
         self._place = 0, 0  # of the file that was open when `position` was asked last, and of its first byte
         self._reader: Lines | Tables | Folder
-        spill = Spill() if spill is None else spill
+        spill = MemoryBudget() if spill is None else spill
         self.temporary = spill.folder
         if self.format.name == FOLDER:
             self._reader = Folder(self.path, pattern, options, self._counts)

@@ -22,7 +22,7 @@ from lsh.files.records import FOLDER, FORMATS, KNOWN, TABLES, Format
 from lsh.storage import compression, urls
 from lsh.storage.disk import STANDARD
 from lsh.storage.locations import location
-from lsh.storage.remote import Place, State
+from lsh.storage.remote import Place, RemoteState
 
 PATTERN, FORMAT = Parameter("pattern"), Parameter("format")  # in messages
 EVERY = "*"  # the pattern of a folder where none is given
@@ -41,7 +41,7 @@ class Source(NamedTuple):
 
     path: str
     format: Format
-    state: State | None = None
+    state: RemoteState | None = None
 
 
 class Sources(NamedTuple):
@@ -139,7 +139,7 @@ def same_key(path: str) -> str:
     return path if path == STANDARD or urls.is_url(path) else os.path.realpath(path)
 
 
-def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, State | None], int, int]:
+def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, RemoteState | None], int, int]:
     """Return the files of a folder and of the folders in it, how many more are hidden, and how many are special.
 
     The files are named by their paths within the folder, with ``/``, and sorted by them; each has its state if the
@@ -155,7 +155,7 @@ def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, State | Non
     """
     place = location(folder)
     shape = EVERY if pattern is None else pattern
-    states: dict[str, State | None] = {}
+    states: dict[str, RemoteState | None] = {}
     hidden = special = 0
     for relative, state in sorted(place.files()):
         name = relative.rpartition("/")[2]
@@ -206,7 +206,7 @@ def _without_marked(names: Sequence[str], given: Format | None) -> Sequence[str]
     return others if any(format in (*FORMATS, *TABLES) for format in formats) else names
 
 
-def _of_folder(folder: str, names: Mapping[str, State | None], given: Format | None) -> list[Source]:
+def _of_folder(folder: str, names: Mapping[str, RemoteState | None], given: Format | None) -> list[Source]:
     """Return the data files of a folder, or the folder itself if it holds texts."""
     if given is not None and given.name == FOLDER:
         return [Source(folder, given)]

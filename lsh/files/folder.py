@@ -22,7 +22,7 @@ from lsh.storage import compression, disk, remote, urls
 from lsh.storage.locations import contents, location
 from lsh.storage.targets import FolderTarget
 
-State = disk.State | remote.State
+State = disk.LocalState | remote.RemoteState
 
 
 class Folder:
@@ -162,7 +162,7 @@ class Folder:
         return {name: self._state(name) if state is None else state for name, state in found.items()}
 
     def _state(self, relative: str) -> State:
-        return disk.State.of(os.stat(self._place.within(relative)))
+        return disk.LocalState.of(os.stat(self._place.within(relative)))
 
 
 def _document(relative: str, text: bytes) -> Record:

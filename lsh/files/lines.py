@@ -23,7 +23,7 @@ from typing import IO, Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.base.budget import Spill
+from lsh.base.budget import MemoryBudget
 from lsh.base.errors import InputError, Words, message, words_of
 from lsh.files.blocks import (
     BY_MARK,
@@ -214,12 +214,17 @@ class Lines:
         How the documents are read.
     counts : ReadCounts
         Receives the counts, the notes and the skipped lines.
-    spill : Spill
+    spill : MemoryBudget
         Allocates the memory for the places of the records.
     """
 
     def __init__(
-        self, inputs: Sequence[Input], reader: type[Reader], options: ReadOptions, counts: ReadCounts, spill: Spill
+        self,
+        inputs: Sequence[Input],
+        reader: type[Reader],
+        options: ReadOptions,
+        counts: ReadCounts,
+        spill: MemoryBudget,
     ) -> None:
         self._inputs, self._reader, self._options, self._counts = inputs, reader, options, counts
         self._spill = spill

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.base.budget import Spill
+from lsh.base.budget import MemoryBudget
 
 BITS = 30  # of the length of an entry
 MAX_LENGTH = (1 << BITS) - 1
@@ -60,19 +60,19 @@ class Places:
 
     Parameters
     ----------
-    spill : Spill
+    spill : MemoryBudget
         Allocates the memory.
 
     Examples
     --------
-    >>> places = Places(Spill())
+    >>> places = Places(MemoryBudget())
     >>> places.begin_file()
     >>> places.add(np.array([3, 9]), np.array([7, 12]))
     >>> [(first, found.begins.tolist(), found.ends.tolist()) for first, found in places.located(0)]
     [(0, [3, 9], [7, 12])]
     """
 
-    def __init__(self, spill: Spill) -> None:
+    def __init__(self, spill: MemoryBudget) -> None:
         self._entries = spill.column(np.uint32)
         self._waiting = array("I")  # entries that were added one by one
         self._files: list[_File] = []

@@ -272,7 +272,7 @@ def find_pairs(
 class _Run(NamedTuple):
     """A run whose parameters and columns are checked, and whose components are known."""
 
-    sources: list[_stages.Source]
+    sources: list[_stages.SourceFrame]
     keep: Column
     matching: Matching
     max_memory: int | str | None

@@ -38,7 +38,7 @@ LOWEST_KEPT = "the highest value is kept; for the lowest use -col, for the oldes
 LINKS = "a long, b long"
 
 
-class Source(NamedTuple):
+class SourceFrame(NamedTuple):
     """A DataFrame and its columns of texts and ids."""
 
     name: str
@@ -78,7 +78,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
 
 
-def checked_source(name: str, frame: object, text: object, id: object) -> Source:
+def checked_source(name: str, frame: object, text: object, id: object) -> SourceFrame:
     """Return a DataFrame and its columns, checked."""
     from pyspark.sql import DataFrame, types
 
@@ -94,7 +94,7 @@ def checked_source(name: str, frame: object, text: object, id: object) -> Source
         checks.instance(parameter, value, str, "the name of a column")
         _check_column(name, frame, parameter, str(value))
     _warn_of_random_values(name, frame)
-    source = Source(name, frame, str(text), str(id))
+    source = SourceFrame(name, frame, str(text), str(id))
     kind = frame.schema[source.text].dataType
     if not isinstance(kind, (types.StringType, types.BinaryType)):
         raise TypeError(
@@ -155,7 +155,7 @@ def _remedy(name: str, columns: list[str], parameter: str, value: str) -> str:
     return f"name another one as {parameter}"
 
 
-def check_same_types(new: Source, old: Source) -> None:
+def check_same_types(new: SourceFrame, old: SourceFrame) -> None:
     """Raise TypeError if the texts or ids of two sources have different types."""
     for what, one, other in (("texts", new.text, old.text), ("ids", new.id, old.id)):
         kinds = [source.frame.schema[name].dataType.simpleString() for source, name in ((new, one), (old, other))]
@@ -165,7 +165,7 @@ def check_same_types(new: Source, old: Source) -> None:
             )
 
 
-def checked_keep(source: Source, keep: object) -> Column:
+def checked_keep(source: SourceFrame, keep: object) -> Column:
     """Return the column or expression whose highest value is kept, checked; a null where ids alone decide."""
     from pyspark.sql import Column, functions
 
@@ -184,7 +184,7 @@ def checked_keep(source: Source, keep: object) -> Column:
     return _checked_priority(source, keep)
 
 
-def _checked_priority(source: Source, keep: Column) -> Column:
+def _checked_priority(source: SourceFrame, keep: Column) -> Column:
     """Return an expression over the columns of a source, checked; NaN becomes a null, which comes last."""
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions, types
@@ -225,7 +225,7 @@ def _refuse_random(frame: DataFrame, keep: Column) -> None:
             ) from error
 
 
-def check_ids(source: Source) -> None:
+def check_ids(source: SourceFrame) -> None:
     """Raise ValueError if an id is null or not unique."""
     from pyspark.sql import functions
 
@@ -336,7 +336,7 @@ def _partitions(spark: SparkSession) -> int:
     return int(configured) if configured.isdigit() else DEFAULT_PARTITIONS
 
 
-def links(sources: list[Source], matching: Matching) -> tuple[DataFrame, int, int]:
+def links(sources: list[SourceFrame], matching: Matching) -> tuple[DataFrame, int, int]:
     """Return the links of nodes that share a bucket, their number, and about how many nodes they connect."""
     from pyspark.sql import functions as f
 
@@ -355,7 +355,7 @@ def links(sources: list[Source], matching: Matching) -> tuple[DataFrame, int, in
     return table.where("b is not null"), counts[0], counts[1]
 
 
-def _refuse_nulls(sources: list[Source], count: int) -> None:
+def _refuse_nulls(sources: list[SourceFrame], count: int) -> None:
     for source in sources:
         rows = source.frame.where(column(source.text).isNull()).select(column(source.id)).limit(3).collect()
         if rows:
@@ -413,7 +413,9 @@ def member_filter(table: DataFrame, count: int) -> bytes:
     return bytes(row["data"])
 
 
-def members(sources: list[Source], keep: Column, table: DataFrame, matching: Matching, filter_: bytes) -> DataFrame:
+def members(
+    sources: list[SourceFrame], keep: Column, table: DataFrame, matching: Matching, filter_: bytes
+) -> DataFrame:
     """Return (component, old, id, text) of the members, whole components in a partition, in order of priority.
 
     A node whose text is not found again has a row of nulls.

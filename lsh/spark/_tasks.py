@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from lsh.base.arrays import Array
-from lsh.base.budget import MAX_DOCUMENTS, Spill
+from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget
 from lsh.engine import dedup
 from lsh.engine.comparing import content_keys
 from lsh.engine.deciding import Components
@@ -220,7 +220,7 @@ def connect(batches: Batches) -> Batches:
     Every node must be the b of a link. This takes about 32 bytes of memory for each node. Links beyond `LINK_BYTES` are
     in a temporary file.
     """
-    links = Spill(LINK_BYTES, temporary_folder()).column(np.int64, 2)
+    links = MemoryBudget(LINK_BYTES, temporary_folder()).column(np.int64, 2)
     found, count, last = [np.empty(0, np.int64)], 0, None
     for rows in batches:
         a, b = (rows.column(i).to_numpy() for i in (0, 1))
@@ -331,7 +331,7 @@ def choose_members(matching: Matching, members: bytes, batches: Batches) -> Batc
 # ---- decisions ----
 
 
-class Documents:
+class TaskDocuments:
     """Rows (id, text) in memory, or in a temporary file if they are many."""
 
     def __init__(self) -> None:
@@ -368,11 +368,11 @@ class Documents:
 
 
 @dataclass
-class Segment:
+class TaskSegment:
     """Documents of whole components: those of the corpus, and old ones."""
 
-    new: Documents
-    old: Documents
+    new: TaskDocuments
+    old: TaskDocuments
     last: int | None = None  # the component of the last one
     count: int = 0
 
@@ -404,9 +404,9 @@ class Segment:
         self.last = rows.column(0)[-1].as_py()
 
 
-def segments(batches: Batches) -> Iterator[tuple[Segment, pa.Schema]]:
+def segments(batches: Batches) -> Iterator[tuple[TaskSegment, pa.Schema]]:
     """Divide rows (component, old, id, text), which come in order of the component, into segments."""
-    segment, schema = Segment(Documents(), Documents()), None
+    segment, schema = TaskSegment(TaskDocuments(), TaskDocuments()), None
     for rows in batches:
         if not len(rows):
             continue
@@ -418,7 +418,7 @@ def segments(batches: Batches) -> Iterator[tuple[Segment, pa.Schema]]:
             rows = rows.slice(first)
             if len(rows):
                 yield segment, schema
-                segment = Segment(Documents(), Documents())
+                segment = TaskSegment(TaskDocuments(), TaskDocuments())
         segment.add(rows)
     if schema is not None:
         yield segment, schema

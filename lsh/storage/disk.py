@@ -33,7 +33,7 @@ def changed(name: str) -> InputError:
 # ---- reading ----
 
 
-class State(NamedTuple):
+class LocalState(NamedTuple):
     """What tells that a file changed: a new file of the same size and `modified` has another `changed`.
 
     Programs set `modified` (``cp -p``, ``rsync -t``), but not `changed`. Numbers of inodes are not compared: FUSE may
@@ -45,11 +45,11 @@ class State(NamedTuple):
     changed: int  # nanoseconds, when the content, the name, the permissions, the times or the links were changed
 
     @classmethod
-    def of(cls, found: os.stat_result) -> State:
+    def of(cls, found: os.stat_result) -> LocalState:
         """Return the state of a file by what `os.stat` returns."""
         return cls(found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
-    def error(self, name: str, before: State) -> InputError:
+    def error(self, name: str, before: LocalState) -> InputError:
         """Return the error for a file that had another state before."""
         if self[:2] != before[:2]:
             return changed(name)
@@ -88,12 +88,12 @@ def read_at(file: int, begin: int, size: int) -> bytes:
     return data
 
 
-class File:
+class LocalFile:
     """A file that must not change while it is used."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._state: State | None = None  # since it was opened first
+        self._state: LocalState | None = None  # since it was opened first
 
     @property
     def size(self) -> int:
@@ -114,7 +114,7 @@ class File:
             self._check_state(file)
 
     def _check_state(self, file: IO[bytes]) -> None:
-        state = State.of(os.fstat(file.fileno()))
+        state = LocalState.of(os.fstat(file.fileno()))
         if self._state not in (None, state):
             raise state.error(self._path, self._state)
         self._state = state

@@ -35,7 +35,7 @@ class Input:
         The file, its URL, or ``"-"``.
     packed : str
         Its compression, ``""`` for none.
-    state : remote.State, optional
+    state : remote.RemoteState, optional
         The state of the file of a URL when it was found.
     folder : str, optional
         For the copy of a file that can be read only once. Default: TMPDIR, or the folder of the system.
@@ -51,13 +51,18 @@ class Input:
     """
 
     def __init__(
-        self, path: str, packed: str, state: remote.State | None = None, folder: str | None = None, format: str = ""
+        self,
+        path: str,
+        packed: str,
+        state: remote.RemoteState | None = None,
+        folder: str | None = None,
+        format: str = "",
     ) -> None:
         self.name = "standard input" if path == STANDARD else urls.shown(path)
         self.path, self.packed, self._format = path, packed, format
         compression.check_available(packed)
         self._source = source = location(path).source(state, folder)
-        self._remote = source if isinstance(source, remote.File) and not packed else None
+        self._remote = source if isinstance(source, remote.RemoteFile) and not packed else None
         self._file: IO[bytes] | None = None  # while it is read
         self.share_read: float | None = None  # for a format that is not read from the start to the end
         self.place: int | None = None  # of what is done, while a thread reads what comes behind it

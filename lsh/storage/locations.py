@@ -22,11 +22,11 @@ from typing import Any
 from lsh.base.errors import InputError, Parameter
 from lsh.storage import disk, remote, urls
 from lsh.storage.disk import STANDARD
-from lsh.storage.remote import Place, State
+from lsh.storage.remote import Place, RemoteState
 
 INPUT = Parameter("input")  # in messages
 
-Source = disk.File | disk.Copy | remote.File
+Source = disk.LocalFile | disk.Copy | remote.RemoteFile
 Sink = disk.Direct | disk.Replacement | remote.Upload | remote.Spooled
 
 
@@ -79,7 +79,7 @@ class Local:
         """Return the file or the folder; whether there is one is not checked."""
         return Place(self.path, self.is_folder())
 
-    def files(self) -> Iterator[tuple[str, State | None]]:
+    def files(self) -> Iterator[tuple[str, RemoteState | None]]:
         """Yield what is in this folder and in the folders in it, by its path within it, with ``/``; no folders.
 
         Links are followed. A folder that links lead to is read once, by its own path if it lies within this one; a
@@ -111,10 +111,10 @@ class Local:
             with disk.open_file(path) as file:
                 yield file.read()
 
-    def source(self, state: State | None, folder: str | None) -> Source:
+    def source(self, state: RemoteState | None, folder: str | None) -> Source:
         """Return the file for reading, of a pipe or a device a temporary copy in a folder."""
         if not os.path.exists(self.path) or os.path.isfile(self.path):
-            return disk.File(self.path)
+            return disk.LocalFile(self.path)
         with open(self.path, "rb") as pipe:
             return disk.Copy(pipe, self.path, folder)
 
@@ -135,7 +135,7 @@ class Standard(Local):
         """Return a value that no other one is equal to: input and output are two streams."""
         return object()
 
-    def source(self, state: State | None, folder: str | None) -> Source:
+    def source(self, state: RemoteState | None, folder: str | None) -> Source:
         """Return a temporary copy of standard input."""
         if sys.stdin is None:
             raise InputError("standard input", "it is closed; redirect it from a file, or name a file as " + INPUT)
@@ -156,7 +156,7 @@ class Url:
         """Return the file or the folder, ``None`` if there is neither. A folder of the web ends in a slash."""
         filesystem, name = remote.located(self.path)
         if self._is_web and self.path.endswith("/"):
-            return Place(self.path, True, State(None, ""))
+            return Place(self.path, True, RemoteState(None, ""))
         try:
             with remote.explained(self.path):
                 return _place(self.path, filesystem.info(name))
@@ -217,7 +217,7 @@ class Url:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), urls.shown(self.path))
         return found
 
-    def files(self) -> Iterator[tuple[str, State | None]]:
+    def files(self) -> Iterator[tuple[str, RemoteState | None]]:
         """Yield the files of this folder and of the folders in it, by their paths within it."""
         filesystem, name = remote.located(self.path)
         start = name.rstrip("/") + "/"
@@ -236,9 +236,9 @@ class Url:
         """Yield the bytes of files of URLs."""
         return remote.contents(paths)
 
-    def source(self, state: State | None, folder: str | None) -> Source:
+    def source(self, state: RemoteState | None, folder: str | None) -> Source:
         """Return the file for reading; it is copied to a folder if the server does not send parts of it."""
-        return remote.File(self.path, state, folder)
+        return remote.RemoteFile(self.path, state, folder)
 
     def sink(self, folder: str | None) -> Sink:
         """Return the file for writing; `folder` is for temporary files."""

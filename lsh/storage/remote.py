@@ -53,7 +53,7 @@ Item = TypeVar("Item")
 Part = tuple[Array, Array]  # where some ranges of bytes begin and end, in ascending order
 
 
-class State(NamedTuple):
+class RemoteState(NamedTuple):
     """The size of a file, ``None`` if the server does not tell it, and a value that changes with the file."""
 
     size: int | None
@@ -65,7 +65,7 @@ class Place(NamedTuple):
 
     path: str
     is_folder: bool
-    state: State | None = None
+    state: RemoteState | None = None
 
 
 # ---- filesystems ----
@@ -183,29 +183,29 @@ def check_bucket(url: str) -> None:
             return  # listing the bucket may be forbidden, but not reading and writing files
 
 
-def state_of(info: dict[str, Any]) -> State:
+def state_of(info: dict[str, Any]) -> RemoteState:
     """Return the state of a file by the properties that its filesystem tells."""
     tag = next((value for value in map(info.get, TAGS) if value), "")
-    return State(info.get("size"), str(tag.timestamp() if hasattr(tag, "timestamp") else tag))
+    return RemoteState(info.get("size"), str(tag.timestamp() if hasattr(tag, "timestamp") else tag))
 
 
 # ---- reading ----
 
 
-class File:
+class RemoteFile:
     """A file that a URL names.
 
     Parameters
     ----------
     url : str
         The URL.
-    state : State, optional
+    state : RemoteState, optional
         The state of the file when it was found. Default: it is asked for when it is needed.
     folder : str, optional
         For the copy of a file whose server does not send parts of it. Default: TMPDIR, or the folder of the system.
     """
 
-    def __init__(self, url: str, state: State | None = None, folder: str | None = None) -> None:
+    def __init__(self, url: str, state: RemoteState | None = None, folder: str | None = None) -> None:
         self.url, self.name = url, shown(url)
         self._filesystem, self._name = located(url)
         self._state = None if state is None or state.size is None else state
@@ -224,13 +224,13 @@ class File:
             self._copy = self._copied()
         return self._copy.size
 
-    def _known(self) -> State:
+    def _known(self) -> RemoteState:
         """Return the state when it was asked for first."""
         if self._state is None:
             self._state = self._now()
         return self._state
 
-    def _now(self) -> State:
+    def _now(self) -> RemoteState:
         with explained(self.url):
             return state_of(self._filesystem.info(self._name))
 
@@ -372,7 +372,7 @@ class _Ranges(io.RawIOBase):
     each range is twice as long as the one before.
     """
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: RemoteFile) -> None:
         self._file, self._size = file, file.size
         self._at = self._begin = 0
         self._block = b""
@@ -455,7 +455,9 @@ class _Explained(io.RawIOBase):
 
 def contents(urls: Sequence[str]) -> Iterator[bytes]:
     """Yield the bytes of each file, and fetch the next ones meanwhile."""
-    return ahead(File.fetch, map(File, urls), WHOLE_AHEAD)  # made here: a thread may need its own filesystem
+    return ahead(
+        RemoteFile.fetch, map(RemoteFile, urls), WHOLE_AHEAD
+    )  # made here: a thread may need its own filesystem
 
 
 # ---- writing ----

@@ -28,7 +28,7 @@ import lsh.engine.corpus
 import lsh.engine.layout
 import lsh.engine.placing
 from lsh import Shingles, deduplicate, find_pairs
-from lsh.base.budget import Spill, _File, memory_size
+from lsh.base.budget import MemoryBudget, _File, memory_size
 from lsh.engine.comparing import content_keys
 from lsh.text.batch import Batch
 from lsh.text.collections import TextSource
@@ -186,13 +186,13 @@ def test_copies_of_a_stream_are_not_held(monkeypatch):
     texts = [f"{'a text that comes again and again ' * 40}{i % 7}" for i in range(2000)]
     expected = [deduplicate(texts, keep=keep) for keep in ("first", "last")]
     held = []
-    array = Spill.array
+    array = MemoryBudget.array
 
     def noted(spill, shape, dtype):
         held.append((shape, numpy.dtype(dtype)))
         return array(spill, shape, dtype)
 
-    monkeypatch.setattr(Spill, "array", noted)
+    monkeypatch.setattr(MemoryBudget, "array", noted)
     for keep, result in zip(("first", "last"), expected):
         held.clear()
         same(deduplicate(streamed(texts), keep=keep), result)
@@ -294,7 +294,7 @@ def files(monkeypatch) -> list[int]:
 
 
 def test_arrays_of_a_spill(files):
-    spill = Spill(20 << 20)
+    spill = MemoryBudget(20 << 20)
     assert spill.is_bounded
     held = spill.array((1 << 20, 8), numpy.uint8)
     assert not isinstance(held.base, mmap.mmap)
@@ -306,12 +306,12 @@ def test_arrays_of_a_spill(files):
     assert (mapped == numpy.arange(8)).all()
     assert spill.array(3, numpy.int32).shape == (3,)  # small arrays are not put into files
     assert spill.array((0, 5), numpy.int64).shape == (0, 5)
-    assert not Spill().is_bounded
-    assert Spill().array((4, 2), numpy.float64).shape == (4, 2)
+    assert not MemoryBudget().is_bounded
+    assert MemoryBudget().array((4, 2), numpy.float64).shape == (4, 2)
 
 
 def test_what_is_freed_leaves_room(files):
-    spill = Spill(20 << 20)
+    spill = MemoryBudget(20 << 20)
     for number in range(1, 4):
         kept = spill.array(8 << 20, numpy.uint8)
         part = kept[5:]
@@ -341,7 +341,7 @@ def test_a_column_against_an_array(bound, width, data):
         small_chunks(patch)
         sizes = data.draw(st.lists(st.integers(0, 40), max_size=30))
         evicted = data.draw(st.integers(0, 30))
-        column = Spill(bound).column(numpy.int32, width)
+        column = MemoryBudget(bound).column(numpy.int32, width)
         expected = numpy.arange(sum(sizes) * (width or 1), dtype=numpy.int32)
         expected = expected if width is None else expected.reshape(-1, width)
         for number, rows in enumerate(numpy.split(expected, numpy.cumsum(sizes))):
@@ -367,7 +367,7 @@ def test_a_column_that_expects_rows():
     rows = numpy.arange(200_000, dtype=numpy.uint64)
     chunks = {}
     for expected in (0, 100_000, 200_000, 10_000_000):
-        column = Spill().column(numpy.uint64, chunk=1 << 13)
+        column = MemoryBudget().column(numpy.uint64, chunk=1 << 13)
         column.append(rows[:2000])
         column.expect(expected)
         for start in range(2000, len(rows), 1000):
@@ -402,7 +402,7 @@ def test_columns_expect_what_a_source_will_give(corpus, monkeypatch):
 
     expected = set()
     monkeypatch.setattr(lsh.engine.corpus, "STEP", 1000)
-    monkeypatch.setattr(lsh.base.budget.Column, "expect", lambda column, count: expected.add(count))
+    monkeypatch.setattr(lsh.base.budget.SpilledColumn, "expect", lambda column, count: expected.add(count))
     same(deduplicate(Source(), 0.7, shingles=SHINGLES), deduplicate(corpus, 0.7, shingles=SHINGLES))
     assert expected == {len(corpus)}
 
@@ -410,7 +410,7 @@ def test_columns_expect_what_a_source_will_give(corpus, monkeypatch):
 def test_columns_of_a_bound(monkeypatch):
     """Columns are in memory up to half of the bound, and less while memory is reserved for other data."""
     small_chunks(monkeypatch)
-    spill = Spill(10_000)
+    spill = MemoryBudget(10_000)
     columns = [spill.column(numpy.uint64) for _ in range(3)]
     for number in range(400):
         for column in columns:
@@ -432,7 +432,7 @@ def test_many_columns_share_files(monkeypatch):
     made = []
     temporary = tempfile.TemporaryFile
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **named: made.append(1) or temporary(**named))
-    spill = Spill(0)
+    spill = MemoryBudget(0)
     columns = [spill.column(numpy.int64) for _ in range(8)]
     for start in range(0, 100, 10):
         for number, column in enumerate(columns):
@@ -443,7 +443,7 @@ def test_many_columns_share_files(monkeypatch):
 
 
 def test_a_part_of_a_column_is_read_only():
-    column = Spill().column(numpy.int64)
+    column = MemoryBudget().column(numpy.int64)
     column.append(numpy.arange(5))
     ((_, rows),) = column.parts()
     with pytest.raises(ValueError, match="read-only"):
@@ -452,7 +452,7 @@ def test_a_part_of_a_column_is_read_only():
 
 def test_a_file_that_another_process_cuts(monkeypatch, tmp_path):
     small_chunks(monkeypatch)
-    column = Spill(0, str(tmp_path)).column(numpy.int64)
+    column = MemoryBudget(0, str(tmp_path)).column(numpy.int64)
     column.append(numpy.arange(100))
     os.ftruncate(column._file._file.fileno(), 100)
     with pytest.raises(OSError, match="another process has truncated a temporary file") as caught:

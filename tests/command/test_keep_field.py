@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running import done, refused
 
-from lsh.base.budget import Spill
+from lsh.base.budget import MemoryBudget
 from lsh.command.inputs import Priorities
 from lsh.files.records import Ranking, as_ranks
 
@@ -147,7 +147,7 @@ WHOLE = st.integers(-(2**63) + 1, 2**63 - 1)
 @strategies.examples(60)
 def test_numbers_have_their_order(parts, reverse):
     """Whole numbers keep their order exactly; beside a number with a fraction they are floats."""
-    priorities = Priorities(Spill(), reverse)
+    priorities = Priorities(MemoryBudget(), reverse)
     for part in parts:
         priorities.extend(as_ranks([Ranking("n").one(repr(value)) for value in part]))
     values = [value for part in parts for value in part]

@@ -13,7 +13,7 @@ import pytest
 from running import done, lsh, refused
 
 from lsh.base import budget
-from lsh.base.budget import Spill
+from lsh.base.budget import MemoryBudget
 from lsh.command import inputs
 from lsh.command.inputs import TextStream
 from lsh.storage import disk
@@ -142,7 +142,7 @@ def test_the_first_repeated_id(monkeypatch, most, chunk):
     monkeypatch.setattr(budget, "CHUNK", chunk)
 
     def first(*identities, key=lambda identity: zlib.crc32(identity)):
-        keys = Spill().column(np.uint64)
+        keys = MemoryBudget().column(np.uint64)
         keys.append(np.array([key(identity) for identity in identities], np.uint64))
         return inputs.first_repeated(keys, lambda positions: [identities[at] for at in positions.tolist()])
 
@@ -248,7 +248,7 @@ def test_a_file_whose_change_nothing_shows(tmp_path, monkeypatch, change):
         ("c", "A cat sat on the mat"),
     ):
         (tmp_path / f"{name}.txt").write_text(f"{text}\n")
-    monkeypatch.setattr(disk.State, "of", classmethod(lambda cls, found: cls(found.st_size, 0, 0)))
+    monkeypatch.setattr(disk.LocalState, "of", classmethod(lambda cls, found: cls(found.st_size, 0, 0)))
     monkeypatch.setattr(TextStream, "take", changed)
     result = lsh(tmp_path, "pairs", "--within", "a.txt", "c.txt", "b.txt", "--threshold", "0.5", "-q")
     named = "b.txt" if change == "text" else "c.txt"

@@ -99,13 +99,13 @@ def test_the_peak_of_long_texts(find, copies, tmp_path):
 def test_free_memory_goes_back_to_the_system(tmp_path):
     program = """
         import numpy
-        from lsh.base.budget import Spill
+        from lsh.base.budget import MemoryBudget
         held = [numpy.ones(10_000) for _ in range(1000)]
         del held[:-1]  # the last one is behind them on the heap
         free = state("VmRSS")
-        Spill().trim()
+        MemoryBudget().trim()
         without_bound = state("VmRSS")
-        Spill(10**6).trim()
+        MemoryBudget(10**6).trim()
         print(free, without_bound, state("VmRSS"))
     """
     free, without_bound, trimmed = printed(program, tmp_path)
@@ -121,8 +121,8 @@ def test_mapped_files_take_little_memory(tmp_path):
     program = """
         import sys, time
         import numpy
-        from lsh.base.budget import Spill, _resident
-        spill = Spill(20_000_000, sys.argv[1])
+        from lsh.base.budget import MemoryBudget, _resident
+        spill = MemoryBudget(20_000_000, sys.argv[1])
         array, before = spill.array(1 << 27, numpy.uint8), _resident()[0]
         with spill.released():
             array[:] = 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lsh.base.budget
 import lsh.engine.linking
-from lsh.base.budget import Column, Spill
+from lsh.base.budget import MemoryBudget, SpilledColumn
 from lsh.engine.grouping import KeyTable
 from lsh.engine.linking import TABLE_BYTES, Links, Order
 
@@ -20,7 +20,7 @@ UNDO = numpy.uint64(
 )  # times this, keys are in neighbouring slots: see kernels/grouping.c
 
 
-def column(spill, keys) -> Column:
+def column(spill, keys) -> SpilledColumn:
     made = spill.column(numpy.uint64)
     made.append(numpy.array(keys, numpy.uint64))
     return made
@@ -59,7 +59,7 @@ def test_links_in_parts_against_twin(case, parts, chunk):
         patch.setattr(lsh.base.budget, "CHUNK", chunk)
         patch.setattr(lsh.base.budget, "MIN_ROWS", 2)
         patch.setattr(lsh.engine.linking, "PIECE", 3)
-        spill = Spill(TABLE_BYTES * max(len(taking_part), 1) // parts if parts else None)
+        spill = MemoryBudget(TABLE_BYTES * max(len(taking_part), 1) // parts if parts else None)
         links = Links(spill, order, chosen, 1)
         pairs = links.of_band(column(spill, keys)).read()
     found = [-1] * len(keys)
@@ -80,7 +80,7 @@ def test_first_documents_against_twin(case, parts):
     expected = [-1] * len(keys)
     for document in taking_part:
         expected[document] = firsts.setdefault(keys[document], document)
-    spill = Spill(TABLE_BYTES * max(len(taking_part), 1) // parts if parts else None)
+    spill = MemoryBudget(TABLE_BYTES * max(len(taking_part), 1) // parts if parts else None)
     assert Links(spill, order, chosen, 1).firsts(column(spill, keys)).tolist() == expected
 
 
@@ -88,10 +88,10 @@ def test_parts_are_as_many_as_the_bound_needs():
     count = 10_000
     order, chosen = Order([(0, count, False)]), numpy.ones(count, numpy.bool_)
     for bound, threads, parts in ((None, 2, 0), (10**6, 2, 0), (240_000, 1, 1), (240_000, 2, 2), (24_000, 3, 30)):
-        links = Links(Spill(bound), order, chosen, threads)
+        links = Links(MemoryBudget(bound), order, chosen, threads)
         assert (0 if links._linker is not None else links._parts) == parts
         assert links.num_threads == (threads if bound != 10**6 else 2)
-    spill = Spill(10**6)
+    spill = MemoryBudget(10**6)
     spill.reserve(500_000)  # memory for one thread is left, not for two
     links = Links(spill, order, chosen, 2)
     assert links._linker is None or links.num_threads < 2

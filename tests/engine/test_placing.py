@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import lsh.base.budget
 import lsh.engine.placing
-from lsh.base.budget import Spill
+from lsh.base.budget import MemoryBudget
 from lsh.engine.placing import PlacedRows, PlacedTexts, merged
 from lsh.text.batch import Batch
 
@@ -28,7 +28,7 @@ def test_parts_against_lists(pieces, buffer, bound):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.base.budget, "CHUNK", 64)
         patch.setattr(lsh.base.budget, "MIN_ROWS", 2)
-        spill = Spill(bound)
+        spill = MemoryBudget(bound)
         texts, rows, numbers = (
             PlacedTexts(spill, PARTS, buffer),
             PlacedRows(spill, PARTS, numpy.uint8, 2, buffer),
@@ -53,7 +53,7 @@ def test_parts_against_lists(pieces, buffer, bound):
 
 
 def test_a_text_that_is_longer_than_a_buffer():
-    texts = PlacedTexts(Spill(0), 2, 1000)
+    texts = PlacedTexts(MemoryBudget(0), 2, 1000)
     given_texts = [b"a" * 5000, b"", b"b" * 700_000, b"c"]
     for number, text in enumerate(given_texts):
         texts.append(numpy.array([number % 2]), Batch([text]))
@@ -72,7 +72,7 @@ def test_merged_against_sorting(ranges, least, bound):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.base.budget, "CHUNK", 64)
         patch.setattr(lsh.engine.placing, "MIN_MERGED", least)
-        column = Spill(bound).column(numpy.dtype([("key", numpy.int32), ("value", numpy.float64)]))
+        column = MemoryBudget(bound).column(numpy.dtype([("key", numpy.int32), ("value", numpy.float64)]))
         bounds, records = [0], []
         for number, counts in enumerate(ranges):
             keys = sorted(key * len(ranges) + number for key, count in counts.items() for _ in range(count))

@@ -17,7 +17,7 @@ from reading import BOM, DOCUMENTS, HEADS, file_of, kept, pack, unpack
 
 from lsh import files
 from lsh.base import budget
-from lsh.base.budget import Spill
+from lsh.base.budget import MemoryBudget
 from lsh.files import blocks, lines, places
 from lsh.files.places import Places
 from lsh.storage import disk, inputs
@@ -35,7 +35,7 @@ def test_places(made, bits, one_by_one, data):
         patch.setattr(places, "MAX_WAITING", 3)
         patch.setattr(budget, "CHUNK", data.draw(st.sampled_from([32, 1 << 16])))
         patch.setattr(places, "MAX_PART", data.draw(st.sampled_from([3, 1 << 16])))
-        found, expected, number = Places(Spill(data.draw(st.sampled_from([None, 1])))), [], 0
+        found, expected, number = Places(MemoryBudget(data.draw(st.sampled_from([None, 1])))), [], 0
         for steps in made:
             found.begin_file()
             at, rows = 0, []
@@ -199,7 +199,7 @@ def test_a_file_that_changes_is_refused_when_it_is_read_by_place(tmp_path):
 @pytest.mark.parametrize("new", [b'{"text": "on', b'[1, 2, "one"]\n', b'\n\n\n{"text": "1"}\n'])
 def test_other_content_of_the_same_size_and_time(tmp_path, monkeypatch, new):
     """What is no record at its place is refused, also on a filesystem where the file looks unchanged."""
-    monkeypatch.setattr(disk.State, "of", classmethod(lambda cls, found: cls(found.st_size, found.st_mtime_ns, 0)))
+    monkeypatch.setattr(disk.LocalState, "of", classmethod(lambda cls, found: cls(found.st_size, found.st_mtime_ns, 0)))
     path = file_of(tmp_path, "in.jsonl", b'{"text": "one"}\n{"text": "two"}\n')
     with files.Documents(path) as documents:
         assert documents.count == 2

@@ -447,7 +447,7 @@ def test_reading_in_any_order(data):
         patch.setattr(remote, "BLOCK", data.draw(st.integers(1, 900)))
         patch.setattr(remote, "BUFFER", data.draw(st.integers(1, 300)))
         patch.setattr(remote, "GAP", data.draw(st.integers(0, 500)))
-        with remote.File("memory://order").opened() as file:
+        with remote.RemoteFile("memory://order").opened() as file:
             for _ in range(data.draw(st.integers(1, 8))):
                 if data.draw(st.booleans()):
                     place, whence = data.draw(st.integers(0, 3100)), data.draw(st.sampled_from([0, 2]))
@@ -462,9 +462,9 @@ def fetched(memory, monkeypatch, size: int, reads: list[tuple[int, int]]) -> lis
     """Return the ranges that are fetched while parts of a file are read."""
     data = random.Random(5).randbytes(size)
     memory.pipe_file("/a", data)
-    calls, fetch = [], remote.File.fetch
-    monkeypatch.setattr(remote.File, "fetch", lambda self, a, b: calls.append((a, b)) or fetch(self, a, b))
-    with remote.File("memory://a").opened() as file:
+    calls, fetch = [], remote.RemoteFile.fetch
+    monkeypatch.setattr(remote.RemoteFile, "fetch", lambda self, a, b: calls.append((a, b)) or fetch(self, a, b))
+    with remote.RemoteFile("memory://a").opened() as file:
         for place, count in reads:
             file.seek(place)
             assert file.read(count) == data[place : place + count]
@@ -539,7 +539,7 @@ def test_requests_hold_the_parts(steps, block, gap):
         check_requests(parts, block)
         data = random.Random(at).randbytes(at)
         fsspec.filesystem("memory").pipe_file("/parts", data)
-        found = list(remote.File("memory://parts").parts([np.array(part).T for part in parts]))
+        found = list(remote.RemoteFile("memory://parts").parts([np.array(part).T for part in parts]))
     expected = [(part[-1][1], b"".join(data[begin:end] for begin, end in part)) for part in parts]
     assert found == expected
 
@@ -548,10 +548,10 @@ def test_few_requests_for_documents_here_and_there(memory, monkeypatch):
     """Kept records and documents at positions: near ones by one request, far ones each by a small one."""
     record = b'{"text": "' + b"a word " * 15_000 + b'"}\n'  # 105 KB
     memory.pipe_file("/a.jsonl", record * 600)
-    calls, fetch = [], remote.File.fetch
+    calls, fetch = [], remote.RemoteFile.fetch
     with files.Documents("memory://a.jsonl") as documents:
         assert documents.count == 600
-        monkeypatch.setattr(remote.File, "fetch", lambda self, a, b: calls.append((a, b)) or fetch(self, a, b))
+        monkeypatch.setattr(remote.RemoteFile, "fetch", lambda self, a, b: calls.append((a, b)) or fetch(self, a, b))
         for step, most in ((9, 8), (30, 20)):  # 0.9 MB and 3.1 MB from one to the next
             chosen = np.arange(0, 600, step)
             assert sum(len(block.texts) for block in documents.at(chosen)) == len(chosen)
@@ -821,7 +821,7 @@ def test_a_cut_connection(tmp_path, web, monkeypatch):
 
 def test_a_short_answer_is_no_end_of_the_file(memory):
     memory.pipe_file("/a.tsv", LINES)
-    file = remote.File("memory://a.tsv")
+    file = remote.RemoteFile("memory://a.tsv")
     assert file.fetch(0, len(LINES)) == LINES
     with pytest.raises(files.InputError, match=r"expected bytes 0 to 999,999, got 3\d\d bytes; run again"):
         file.fetch(0, 1_000_000)

@@ -244,7 +244,7 @@ def test_requests_are_large(tmp_path, bucket):
     assert 45e6 < len(data) < 60e6
     source = bucket.put("in.tsv", data)
     bucket.proxy.clear()
-    with remote.File(source).opened() as file:
+    with remote.RemoteFile(source).opened() as file:
         while file.read(1 << 20):
             pass
     assert bucket.proxy.count("GET") == -(-len(data) // remote.BLOCK)

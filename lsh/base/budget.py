@@ -1,9 +1,9 @@
 """Arrays and columns within a limit of memory; data beyond the limit is in temporary files that have no name.
 
 Data is appended to a `SpilledColumn` and read in order. Beyond the limit, a column is written and read with system
-calls, and only one buffer of it is in memory. An array has random access. Beyond the limit, it is mapped from a file; its space is
-allocated when it is created, so that a full disk is an error here, not a SIGBUS later. A file without a name disappears
-with the process, however the process ends.
+calls, and only one buffer of it is in memory. An array has random access. Beyond the limit, it is mapped from a file;
+its space is allocated when it is created, so that a full disk is an error here, not a SIGBUS later. A file without a
+name disappears with the process, however the process ends.
 """
 
 from __future__ import annotations

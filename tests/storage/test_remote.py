@@ -666,7 +666,7 @@ def web(request, tmp_path):
 @pytest.mark.parametrize("ending", ["tsv", "tsv.gz", "parquet"])
 def test_a_file_of_the_web(tmp_path, web, ending):
     url, kind = web
-    texts = [f"{STORY} {number % 900} {OTHER}" * (number % 3 + 1) for number in range(3000)]
+    texts = [f"{STORY} {number % 120} {OTHER}" * (number % 3 + 1) for number in range(400)]
     write_texts(tmp_path / "web" / f"in.{ending}", texts)
     done(tmp_path, "dedup", f"web/in.{ending}", "-o", f"expected.{ending}")
     line = [f"{url}/in.{ending}?sig=t0psecret", "-o", f"out.{ending}", "--report", "report.html"]

@@ -9,7 +9,6 @@ ALPHA is the probability that an ideal hash function would fail a test. A shingl
 from __future__ import annotations
 
 import math
-import random
 from statistics import NormalDist
 
 import numpy
@@ -130,21 +129,3 @@ def test_interval_covers_as_often_as_it_should(shared, hashbytes):
     intervals = [hasher.interval(rows[2 * i], rows[2 * i + 1]) for i in range(count)]
     covered = sum(low <= similarity <= high for low, high in intervals)
     assert binomial_test(covered, count, coverage) > ALPHA
-
-
-@pytest.mark.parametrize("hashbytes", [4, 8])
-def test_more_seeds_come_closer(hashbytes):
-    """The two Lorem Ipsum texts at n=5: 100 and 1,000 seeds, drawn 100 times: the errors follow the binomial."""
-    a = "Lorem Ipsum dolor sit amet"
-    b = "Lorem Ipsum dolor sit amet is how dummy text starts"
-    similarity = lsh.jaccard(a, b, shingles=lsh.Shingles(5))
-    assert similarity == 22 / 47
-    draw = random.Random(8)
-    errors = {}
-    for k in (100, 1000):
-        hashers = [lsh.MinHasher(draw.sample(range(2**32), k), char_ngram=5, hashbytes=hashbytes) for _ in range(100)]
-        found = numpy.array([round(k * hasher.jaccard(a, b)) for hasher in hashers])
-        assert binomial_test(int(found.sum()), 100 * k, similarity) > ALPHA
-        assert variance_test(found, k, similarity) > ALPHA
-        errors[k] = abs(found / k - similarity).mean()
-    assert errors[1000] < errors[100] / 2

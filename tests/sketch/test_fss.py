@@ -1,10 +1,9 @@
-"""The scheme fss: its published vectors, its bits equal to the twin's, its union, and its statistics.
+"""The scheme fss: its published vectors, its bits equal to the twin's, and its statistics.
 
-The tests check three properties. The bits follow the definition (docs/schemes.md): vectors, then the slow twin, then
-a numpy formula for long texts, which is itself checked against the twin. The sketch of a union is the minimum of the
-sketches. The estimate is unbiased and of small variance, and bands of any components follow the S-curve. The
-statistical tests compare with theory at a stated ALPHA, over fixed seeds. Other tests prove that they fail for
-defective sketches.
+The bits follow the definition (docs/schemes.md): vectors, then the slow twin, then a numpy formula for long texts,
+which is itself checked against the twin. The estimate is unbiased and of small variance, and bands of any components
+follow the S-curve. The statistical tests compare with theory at a stated ALPHA, over fixed seeds. Other tests prove
+that they fail for defective sketches. test_hasher.py tests what both schemes have in common.
 """
 
 from __future__ import annotations
@@ -275,27 +274,6 @@ def test_texts_of_more_than_100_000_shingles(k, unit, alphabet):
     assert as_ints(hasher.fingerprint(text)) == as_ints(hasher.fingerprints(parts).min(axis=0))
 
 
-# The union.
-
-
-@given(
-    text=st.binary(min_size=2, max_size=400) | strategies.plain.filter(lambda text: len(text) > 1).map(str.encode),
-    times=st.sampled_from([1, 1, 20]),
-    data=st.data(),
-    k=component_counts,
-    n=st.integers(1, 20),
-)
-def test_a_text_in_two_pieces(text, times, data, k, n):
-    """Pieces that overlap in at least n - 1 bytes have together the shingles of the whole text."""
-    text *= times
-    n = min(n, len(text))
-    cut = data.draw(st.integers(1, len(text) - n + 1))
-    longer = data.draw(st.integers(0, 10))
-    hasher = sketcher(k, n)
-    a, b = text[: cut + n - 1 + longer], text[cut:] if len(text) - cut >= n else text
-    assert numpy.array_equal(hasher.merge(a, b), hasher.fingerprint(text))
-
-
 # Statistics. A shingle here is 8 random bytes of a text, so a text of m + 7 bytes has m different ones.
 
 ALPHA = 1e-4  # the probability that an ideal hash function fails one of the tests below, unless a test says less
@@ -456,15 +434,6 @@ def test_bands_follow_the_s_curve(pair, strided):
     """
     gap, width = recall_gap(agreement(128, *pair, TRIALS), jaccard(*pair), strided)
     assert gap <= LIMIT, f"width {width}"
-
-
-def test_strangers_do_not_agree():
-    """Two sets of m shingles share a component by chance with about m / (k 2^32): never, in so few trials."""
-    rng = numpy.random.default_rng(7)
-    hasher = sketcher(128, N)
-    for size in (1, 5, 50, 500):
-        a, b = (hasher.fingerprints([row.tobytes() for row in random_bytes(rng, 1000, size + N - 1)]) for _ in "ab")
-        assert not (a == b).any()
 
 
 # The tests above fail for defective sketches.

@@ -202,6 +202,13 @@ def test_the_size_of_a_matrix():
         lsh.jaccard_matrix(texts)
 
 
+TUTORIAL = Shingles(10, lowercase=True, collapse_whitespace=True)
+LOREM = (
+    "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore "
+    "magna aliqua. Ut enim ad minim veniam, quis nostrud exercitation ullamco laboris nisi ut aliquip ex ea commodo "
+    "consequat. Duis aute irure dolor in reprehenderit in voluptate velit esse cillum dolore eu fugiat nulla "
+    "pariatur. Excepteur sint occaecat cupidatat non proident"
+)
 FLIGHTS = "what's the flight time from Berlin to Helsinki?"
 IPSUM = "Lorem Ipsum dolor sit amet"
 
@@ -222,11 +229,12 @@ def test_published_numbers(a, b, n, expected):
     assert lsh.jaccard(a, b, shingles=Shingles(n)) == expected
 
 
-def test_pizza():
-    """Every 10-shingle of the lower-cased text, whose 14 line ends make one space."""
-    shingles = Shingles(10, lowercase=True, collapse_whitespace=True)
+def test_the_tutorial():
+    """Every 10-shingle of the lower-cased text, whose 14 line ends make one space; and two long texts."""
+    a, b = LOREM + ", sunt in culpa qui officia deserunt mollit anim id est laborum.", LOREM + " bla bla bla."
+    assert lsh.jaccard(a, b, shingles=TUTORIAL) == 0.8285077951002228
     whole = "i love pizza margherita! xd 1111@ "
-    found = as_bytes(shingles.of("I love pizza Margherita! xd 1111@" + 14 * "\n"))
+    found = as_bytes(TUTORIAL.of("I love pizza Margherita! xd 1111@" + 14 * "\n"))
     assert found == sorted(whole[i : i + 10].encode() for i in range(25))
 
 

@@ -136,8 +136,10 @@ def test_progress_does_not_know_the_number_of_a_stream(corpus):
 
 def test_texts_of_one_content_key_are_told_apart(corpus, monkeypatch):
     """A hash of the content finds possible copies; a comparison of the bytes decides."""
-    expected = deduplicate(corpus[:300], 0.7, shingles=SHINGLES)
-    pairs = list(find_pairs(corpus[:300], threshold=0.7, shingles=SHINGLES))
+    texts, new, old = corpus[:300], corpus[:150], corpus[100:250]
+    expected = deduplicate(texts, 0.7, shingles=SHINGLES)
+    pairs = list(find_pairs(texts, threshold=0.7, shingles=SHINGLES))
+    against = deduplicate(new, 0.7, shingles=SHINGLES, against=old)
 
     secrets = []
 
@@ -148,33 +150,21 @@ def test_texts_of_one_content_key_are_told_apart(corpus, monkeypatch):
         if len(secrets) == 1:
             out %= 2
 
-    monkeypatch.setattr(lsh.engine.corpus, "content_keys", weak)
-    for texts in (corpus[:300], streamed(corpus[:300])):
-        for running in ({}, {"max_memory": "100KB"}):
-            secrets.clear()
-            same(deduplicate(texts, 0.7, shingles=SHINGLES, **running), expected)
-            assert len(secrets) == 2  # read again with a new secret
-            secrets.clear()
-            assert list(find_pairs(texts, threshold=0.7, shingles=SHINGLES, **running)) == pairs
-            assert len(secrets) == 2
-
-
-def test_old_and_new_texts_of_one_content_key(corpus, monkeypatch):
-    new, old = corpus[:150], corpus[100:250]
-    expected = deduplicate(new, 0.7, shingles=SHINGLES, against=old)
-    secrets = []
-
-    def weak(batch, secret, out):
-        secrets.append(secret)
-        content_keys(batch, secret, out)
-        if secret == secrets[0]:
-            out %= 4
-
-    monkeypatch.setattr(lsh.engine.corpus, "content_keys", weak)
-    for texts, others in ((new, old), (streamed(new), streamed(old))):
+    def read_again() -> bool:
+        """Whether the texts were read with two secrets since the last question."""
+        count = len(secrets)
         secrets.clear()
-        same(deduplicate(texts, 0.7, shingles=SHINGLES, against=others), expected)
-        assert len(set(secrets)) == 2
+        return count == 2
+
+    monkeypatch.setattr(lsh.engine.corpus, "content_keys", weak)
+    for form in (list, streamed):
+        for running in ({}, {"max_memory": "100KB"}):
+            same(deduplicate(form(texts), 0.7, shingles=SHINGLES, **running), expected)
+            assert read_again()
+            assert list(find_pairs(form(texts), threshold=0.7, shingles=SHINGLES, **running)) == pairs
+            assert read_again()
+        same(deduplicate(form(new), 0.7, shingles=SHINGLES, against=form(old)), against)
+        assert read_again()
 
 
 def test_copies_of_a_stream_are_not_held(monkeypatch):

@@ -119,7 +119,7 @@ def test_many_components_against_twin(text, k, n, unit, seed):
     assert as_ints(sketcher(k, n, unit, seed).fingerprint(text)) == reference.fss(text, k, seed, n=n, unit=unit)
 
 
-NUMBERS = [*range(1, 35), *(63, 64, 65, 127, 128, 129, 255, 256, 257, 512, 513, 1023, 1024, 2047, 4095, 4096)]
+NUMBERS = [*range(1, 35), *(63, 64, 65, 127, 128, 129, 256, 257, 1023, 4095, 4096)]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_empty_bins_after_a_long_text(k):
     assert k == 1 or any(value >= 2**31 for value in as_ints(sketcher(k).fingerprint(b"a" * 9000)))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("count", [TILE - 1, TILE, TILE + 1, KEPT + 1, 6000])
 @pytest.mark.parametrize("n", [1, 3, 700])
 def test_long_texts_by_character_and_by_word(count, n):
@@ -393,7 +393,7 @@ def test_unbiased(pair):
     assert component_test(bits, jaccard(*pair)) > ALPHA
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("pair", SHORT + OTHER)
 def test_variance(pair):
     """At most 1.05 of that of independent components; at most .70 of it for 5 to 100 distinct shingles.
@@ -423,7 +423,7 @@ def test_unbiased_with_small_variance_at_every_number_of_components(k, pair):
     assert variance_ratio(bits, jaccard(*pair)) <= 1.05
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("pair", SHORT)
 @pytest.mark.parametrize("strided", [False, True], ids=["contiguous", "strided"])
 def test_bands_follow_the_s_curve(pair, strided):

@@ -435,9 +435,10 @@ def test_sizes_of_memory(value, size):
     assert memory_size("max_memory", value) == size
 
 
-@pytest.mark.parametrize("value", ["", "0", "-5", "2GBB", "GB", "two", "1e9"])
+@pytest.mark.parametrize("value", ["", "0", "-5", "2GBB", "GB", "two", "1e9", 1.5, True, b"2GB"])
 def test_sizes_that_are_none(value):
-    with pytest.raises(ValueError, match=r"^max_memory must be"):
+    error, what = (ValueError, "") if isinstance(value, str) else (TypeError, " a whole number, got")
+    with pytest.raises(error, match=f"^max_memory must be{what}"):
         deduplicate([], max_memory=value)
 
 
@@ -448,12 +449,6 @@ def test_a_bound_that_is_too_small(value):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             find([], max_memory=value)
         find([], max_memory="100 KB")
-
-
-@pytest.mark.parametrize("value", [1.5, True, b"2GB"])
-def test_sizes_of_a_wrong_type(value):
-    with pytest.raises(TypeError, match=r"^max_memory must be a whole number, got"):
-        find_pairs([], max_memory=value)
 
 
 # Errors, and the files that they leave.

@@ -148,12 +148,13 @@ def test_fingerprints_do_not_depend_on_threads(scheme, sizes):
         assert (hasher.fingerprints(texts, num_threads=workers) == expected).all()
 
 
+@pytest.mark.parametrize("kind", [list, iter])
 @pytest.mark.parametrize("workers", [1, 3])
-def test_the_first_wrong_text_is_named(workers):
+def test_the_first_wrong_text_is_named(workers, kind):
     texts = ["a text of some length"] * 60_000
     texts[30_001] = texts[50_000] = 5
     with pytest.raises(TypeError, match=r"^texts\[30001\] must be str"):
-        MinHasher(16, scheme="fss").fingerprints(texts, num_threads=workers)
+        MinHasher(16, scheme="fss").fingerprints(kind(texts), num_threads=workers)
 
 
 IMPORT_ALL = """

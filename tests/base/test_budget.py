@@ -228,7 +228,7 @@ def test_files_change_no_pair(corpus, files):
     rows=st.sampled_from([1, 256]),
     num_threads=st.integers(1, 2),
 )
-@strategies.examples(70)
+@strategies.examples(50)
 def test_pairs_of_many_parts_are_in_order(texts, cut, least, rows, num_threads):
     """Parts of one component or more, whose pairs are merged."""
     a, b = (texts, None) if cut is None else (texts[:cut], texts[cut:])

@@ -43,7 +43,7 @@ def made(kind: str, k: int, n: int = 3, unit: str = "byte") -> MinHasher:
 # Fingerprints.
 
 
-@strategies.examples(170)
+@strategies.examples(120)
 @given(
     batch=st.lists(strategies.texts, max_size=8),
     n=strategies.shingle_sizes,
@@ -63,7 +63,7 @@ def test_fingerprints_against_twin(batch, n, unit, seeds, hashbytes, options):
         assert numpy.array_equal(hasher.fingerprint(text), row)
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(6)
 @both_sizes
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, pytest.param(64, marks=pytest.mark.slow)])
 def test_every_length_around_n(n, hashbytes):

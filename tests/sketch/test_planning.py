@@ -391,15 +391,12 @@ def test_a_background_of_a_table(package, column, table):
 def test_a_background_of_arrow():
     pa = pytest.importorskip("pyarrow")
     texts = make_corpus(20)
-    expected = lsh.plan(0.5, background=texts)
     column = pa.array([None, *texts])
     forms = [pa.array(texts, pa.string_view()), pa.array(texts, pa.large_binary()), column.dictionary_encode()]
-    forms += [pa.chunked_array([column[:7], column[7:]]), pa.table({"text": column}).to_reader()]
-    for form in forms:
-        assert lsh.plan(0.5, background=form) == expected
-    for wrong in (pa.array([["a"], ["b"]]), pa.array([{"a": 1}])):
-        with pytest.raises(TypeError, match=r"^background must be similarities .* or a collection of texts, got"):
-            lsh.plan(background=wrong)
+    for form in [*forms, pa.chunked_array([column[:7], column[7:]]), pa.table({"text": column}).to_reader()]:
+        assert lsh.plan(0.5, background=form) == lsh.plan(0.5, background=texts)
+    with pytest.raises(TypeError, match=r"^background must be similarities .* or a collection of texts, got"):
+        lsh.plan(background=pa.array([["a"], ["b"]]))
 
 
 def test_a_large_corpus_is_sampled_the_same_way_in_every_form():

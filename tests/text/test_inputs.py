@@ -360,7 +360,7 @@ def columns(draw) -> tuple[list[Node], list[bytes | None]]:
     return [table(made) for made in nodes] if in_table else nodes, expected
 
 
-@strategies.examples(250)
+@strategies.examples(180)
 @given(columns(), st.booleans())
 def test_columns_and_streams(column, stream):
     nodes, expected = column

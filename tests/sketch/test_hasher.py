@@ -12,6 +12,7 @@ import collections
 import pickle
 import random
 import sys
+import unicodedata
 from collections.abc import Set
 
 import numpy
@@ -460,6 +461,7 @@ def test_from_dict_refuses_what_it_does_not_know(scheme, change, message):
 def test_the_unicode_version_of_a_stored_hasher():
     assert MinHasher(3).to_dict()["unicode"] is None
     values = MinHasher(3, shingles=Shingles(2, "word")).to_dict()
+    assert values["unicode"] == unicodedata.unidata_version
     with pytest.warns(UserWarning, match=r"Unicode 1\.1"):
         assert MinHasher.from_dict({**values, "unicode": "1.1"}) == MinHasher.from_dict(values)
     for bad in (15, True, ["15.0.0"]):

@@ -142,7 +142,6 @@ def test_an_index(texts, tmp_path):
         assert 4 in {match.id for match in index.query(texts[401])}
 
 
-@pytest.mark.slow
 def test_the_command_without_the_signal_hangup(tmp_path):
     code = "import signal; del signal.SIGHUP; import lsh.command.main as main; print(main.main(['version']))"
     ran = process(tmp_path, python=("-c", code))

@@ -60,14 +60,6 @@ def starts(request, monkeypatch):
     return Starts(monkeypatch, FAILING_STARTS[request.param])
 
 
-@pytest.mark.parametrize("workers", WORKERS)
-@pytest.mark.parametrize("count", [0, 1, 2, 100])
-def test_each_item_once(count, workers):
-    seen = []
-    share(seen.append, range(count), workers)
-    assert sorted(seen) == list(range(count))
-
-
 def test_the_caller_works_too():
     together = threading.Barrier(3, timeout=60)
     names = []
@@ -133,10 +125,12 @@ def test_an_interrupt_stops_the_others():
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_maps_keep_the_order(workers):
-    assert list(threads.map_in_order(lambda number: number * number, iter(range(200)), workers)) == [
-        number * number for number in range(200)
-    ]
+@pytest.mark.parametrize("count", [0, 1, 2, 200])
+def test_maps_keep_the_order(count, workers):
+    called = []
+    results = threads.map_in_order(lambda number: called.append(number) or number * number, iter(range(count)), workers)
+    assert list(results) == [number * number for number in range(count)]
+    assert sorted(called) == list(range(count))
 
 
 @pytest.mark.few(4)
@@ -154,36 +148,35 @@ def test_fingerprints_do_not_depend_on_threads(scheme, sizes):
         assert (hasher.fingerprints(texts, num_threads=workers) == expected).all()
 
 
-@pytest.mark.parametrize("workers", WORKERS)
-def test_the_first_wrong_text_is_named(workers):
+@pytest.mark.parametrize("kind", [list, iter])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_first_wrong_text_is_named(workers, kind):
     texts = ["a text of some length"] * 60_000
     texts[30_001] = texts[50_000] = 5
     with pytest.raises(TypeError, match=r"^texts\[30001\] must be str"):
-        MinHasher(16, scheme="fss").fingerprints(texts, num_threads=workers)
+        MinHasher(16, scheme="fss").fingerprints(kind(texts), num_threads=workers)
 
 
 IMPORT_ALL = """
 import importlib, pathlib, sys, sysconfig
-import lsh, lsh.lsh, lsh.command.main
+import lsh
 
 root, suffix = pathlib.Path(lsh.__file__).parent, sysconfig.get_config_var("EXT_SUFFIX")
 for path in root.rglob(f"*{suffix}"):
     name = ".".join(["lsh", *path.relative_to(root).parts]).removesuffix(suffix)
-    importlib.import_module(name)
-    print(name.rpartition(".")[2])
+    print(importlib.import_module(name).__name__)
 print(getattr(sys, "_is_gil_enabled", lambda: True)())
 """
 
 
+@pytest.mark.slow
 def test_no_extension_needs_the_gil(tmp_path):
     """Where Python has no GIL, an extension that does not declare this would switch it on, with a warning."""
     ran = running.process(tmp_path, python=("-W", "error", "-c", IMPORT_ALL), env={"PYTHON_GIL": ""})
     assert ran.returncode == 0, ran.stderr.decode()
-    sources = list((Path(__file__).parents[2] / "lsh").rglob("*.pyx"))
     *extensions, has_gil = ran.stdout.decode().split()
-    assert {"_lsh_cython", *(path.stem for path in sources)} <= set(extensions)
+    assert len(extensions) > 9
     assert has_gil == str(not sysconfig.get_config_var("Py_GIL_DISABLED"))
-    assert [path.name for path in sources if "freethreading_compatible=True" not in path.read_text("utf-8")] == []
 
 
 @pytest.mark.parametrize("make", [sharing.hashing_jobs, sharing.corpus_jobs, sharing.store_jobs])
@@ -210,15 +203,18 @@ def test_many_threads_are_the_first_users_of_a_process(tmp_path, seed):
 # ---- how work is split ----
 
 
+LONG = "long " * 4000
+
+
 @pytest.mark.parametrize(
     "texts",
     [
-        [b"%d" % i for i in range(64)] + [b"long " * 4000] * 400,
-        [None] * 64 + ["long " * 4000] * 400,
-        [bytearray(b"long " * 4000)] * 400,
-        [memoryview(b"long " * 4000)] * 400,
-        list(np.array(["long " * 1000] * 1000)),
-        ["long " * 4000 + "\u2014"] * 400,
+        [b"%d" % i for i in range(64)] + [LONG.encode()] * 400,
+        [None] * 64 + [LONG] * 400,
+        [bytearray(LONG.encode())] * 400,
+        [memoryview(LONG.encode())] * 400,
+        list(np.array([LONG[:5000]] * 1000)),
+        [LONG + "\u2014"] * 400,
     ],
     ids=["short ones first", "none first", "bytearray", "memoryview", "numpy str", "beyond ASCII"],
 )
@@ -240,7 +236,7 @@ def test_work_is_cut_by_its_size(texts, monkeypatch):
 
 
 def test_many_short_texts_behind_long_ones_stay_together():
-    texts = ("long " * 4000,) * 10 + ("short",) * 100_000
+    texts = (LONG,) * 10 + ("short",) * 100_000
     starts = [0]
     while starts[-1] < len(texts):
         starts.append(extent(texts, starts[-1], min(starts[-1] + MAX_BATCH, len(texts)), 1 << 18))
@@ -252,18 +248,14 @@ def test_extents(make):
     texts = make((b"12345", b"", b"1234567890", b"1", b"2"))
     assert [extent(texts, 0, 5, size) for size in (0, 1, 5, 6, 10, 100)] == [1, 1, 1, 2, 3, 5]
     assert extent(texts, 2, 5, 1) == 3
-    with pytest.raises(ValueError, match="start and stop must lie within the 5 texts"):
-        extent(texts, 3, 6, 1)
 
 
 def test_a_failure_holds_nothing():
-    gc.collect()
+    class Held(str):
+        pass
+
     gc.disable()
     try:
-
-        class Held(str):
-            pass
-
         texts = [Held("a text"), *["a longer text" * 1000] * 20, 5]
         gone = weakref.ref(texts[0])
         with pytest.raises(TypeError):
@@ -378,7 +370,7 @@ def test_items_are_read_only_a_little_ahead(workers):
 # ---- when threads cannot be started ----
 
 
-@pytest.mark.parametrize("workers", WORKERS[1:])
+@pytest.mark.parametrize("workers", [2, 8])
 def test_a_map_goes_on_with_the_threads_there_are(workers, starts):
     before = threading.active_count()
     results = threads.map_in_order(lambda number: number * number, iter(range(200)), workers)
@@ -439,48 +431,6 @@ def test_an_answer_does_not_depend_on_the_threads_that_start(starts, monkeypatch
         answers.append((result.removed.tolist(), pairs, rows.tolist(), np.concatenate(parts).tolist()))
         assert (starts.count - before >= 4) == (num_threads > 1)
     assert answers[0] == answers[1]
-
-
-LIMITED = """
-import io, os, resource, sys, threading
-import lsh
-from lsh.command.main import main
-
-lines = sys.stdin.buffer.read()
-texts = [f"document {i % 150} of a corpus, and {i % 150 * 7} more words in it" for i in range(3000)]
-
-def run():
-    print(lsh.deduplicate(texts, num_threads=4).removed.tolist())
-    print(list(lsh.find_pairs(texts[:300], num_threads=4)))
-    print(lsh.MinHasher(2).fingerprints(texts, num_threads=4).tolist())
-    sys.stdin = io.TextIOWrapper(io.BytesIO(lines))
-    print(main(["dedup", "-", "--format", "txt", "-o", "-", "--quiet", "--num-threads", "4"]), flush=True)
-
-run()  # without the limit
-if os.getuid() == 0:  # the limit does not hold for root
-    os.setgid(65534)
-    os.setuid(65534)
-resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
-try:
-    threading.Thread(target=int).start()
-except RuntimeError as error:
-    print(error)
-else:
-    sys.exit("the limit does not hold")
-run()
-"""
-
-
-def test_a_process_that_may_start_no_threads(tmp_path):
-    lines = b"".join(b"document %d, and more words in it\n" % (i % 500) for i in range(3000))
-    anywhere = {"TMPDIR": ""}  # the user it becomes may have no right to the folder of this process
-    ran = running.process(tmp_path, python=("-c", LIMITED), stdin=lines, env=anywhere)
-    if b"the limit does not hold" in ran.stderr or b"PermissionError" in ran.stderr:
-        pytest.skip("a limit on processes does not hold for this user, and root may not become another one")
-    assert ran.returncode == 0, ran.stderr.decode()
-    unlimited, _, limited = ran.stdout.decode().partition("can't start new thread\n")
-    assert limited == unlimited
-    assert limited.endswith("words in it\n0\n")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -10,14 +10,12 @@ import errno
 import json
 import mmap
 import os
-import subprocess
-import sys
 import threading
 from pathlib import PurePosixPath, PureWindowsPath
 
 import numpy as np
 import pytest
-from running import done, environment
+from running import done, process
 
 import lsh
 from lsh.base import budget, file_io
@@ -134,16 +132,17 @@ def test_an_index(texts, tmp_path):
 
 def test_the_command_without_the_signal_hangup(tmp_path):
     code = "import signal; del signal.SIGHUP; import lsh.command.main as main; print(main.main(['version']))"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment(), cwd=tmp_path)
+    ran = process(tmp_path, python=("-c", code))
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines()[-1] == "0"
+    assert ran.stdout.splitlines()[-1] == b"0"
 
 
 # ---- files that another process has open ----
 
 
-def test_a_renaming_is_tried_again(tmp_path, monkeypatch):
-    refused = [PermissionError(errno.EACCES, "in use")] * 2
+@pytest.mark.parametrize(("refusals", "waits"), [(2, 3), (1, 0), (3, 2)])
+def test_a_renaming_is_tried_again(tmp_path, monkeypatch, refusals, waits):
+    refused = [PermissionError(errno.EACCES, "in use")] * refusals
     replace = os.replace
 
     def refusing(source, target):
@@ -151,24 +150,17 @@ def test_a_renaming_is_tried_again(tmp_path, monkeypatch):
             raise refused.pop()
         replace(source, target)
 
-    monkeypatch.setattr(disk, "RENAME_WAITS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(disk, "RENAME_WAITS", (0.0,) * waits)
     monkeypatch.setattr(os, "replace", refusing)
-    (tmp_path / "new").write_text("new")
-    (tmp_path / "old").write_text("old")
-    disk.Disk().rename(str(tmp_path / "new"), str(tmp_path / "old"))
-    assert refused == []
+    names = [tmp_path / name for name in ("new", "old")]
+    for name in names:
+        name.write_text(name.name)
+    if refusals > waits:
+        with pytest.raises(PermissionError):
+            disk.Disk().rename(*map(str, names))
+        return
+    disk.Disk().rename(*map(str, names))
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("old", "new")]
-
-
-@pytest.mark.parametrize("waits", [(), (0.0, 0.0)])
-def test_a_renaming_that_stays_refused_is_an_error(tmp_path, monkeypatch, waits):
-    def refusing(source, target):
-        raise PermissionError(errno.EACCES, "in use")
-
-    monkeypatch.setattr(disk, "RENAME_WAITS", waits)
-    monkeypatch.setattr(os, "replace", refusing)
-    with pytest.raises(PermissionError):
-        disk.Disk().rename(str(tmp_path / "new"), str(tmp_path / "old"))
 
 
 # ---- names ----

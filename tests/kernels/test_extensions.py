@@ -30,9 +30,11 @@ def test_each_c_file_is_a_source_of_one_extension():
     assert len(linked) >= 10
 
 
-def test_each_cython_module_is_an_extension():
-    modules = {path.relative_to(REPOSITORY / "lsh").with_suffix("") for path in REPOSITORY.glob("lsh/**/*.pyx")}
+def test_each_cython_module_is_an_extension_that_needs_no_gil():
+    paths = list(REPOSITORY.glob("lsh/**/*.pyx"))
+    modules = {path.relative_to(REPOSITORY / "lsh").with_suffix("") for path in paths}
     assert sorted(sources()) == sorted(".".join(module.parts) for module in modules)
+    assert [path.name for path in paths if "freethreading_compatible=True" not in path.read_text("utf-8")] == []
 
 
 def symbols(library: Path, which: str) -> set[str]:
@@ -47,21 +49,18 @@ def exported(library: Path) -> set[str]:
 
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("nm") is None, reason="needs nm and ELF")
 @pytest.mark.parametrize("name", [*sources(), "_lsh_cython"])
-def test_only_the_entry_point_is_exported(name):
-    spec = importlib.util.find_spec(f"lsh.{name}")
-    names = exported(Path(spec.origin))
+def test_symbols_of_an_extension(name):
+    """It exports the entry point only, and imports no ``stat``.
+
+    glibc 2.33 has new symbols for ``stat`` and ``fstat``: a wheel built with it would not load with glibc 2.28.
+    """
+    library = Path(importlib.util.find_spec(f"lsh.{name}").origin)
+    imported, names = symbols(library, "--undefined-only"), exported(library)
+    assert len(imported) > 10
+    assert not [one for one in imported if re.match(r"(_*[fl]?x?stat(at)?(64)?)(@|$)", one)]
     if any("asan" in symbol for symbol in names):
         pytest.skip("a build with sanitizers exports more")
     assert names == {f"PyInit_{name.rpartition('.')[2]}"}
-
-
-@pytest.mark.skipif(sys.platform != "linux" or shutil.which("nm") is None, reason="needs nm and ELF")
-@pytest.mark.parametrize("name", [*sources(), "_lsh_cython"])
-def test_no_call_of_stat(name):
-    """glibc 2.33 has new symbols for ``stat`` and ``fstat``: a wheel built with it would not load with glibc 2.28."""
-    names = symbols(Path(importlib.util.find_spec(f"lsh.{name}").origin), "--undefined-only")
-    assert len(names) > 10
-    assert not [one for one in names if re.match(r"(_*[fl]?x?stat(at)?(64)?)(@|$)", one)]
 
 
 @pytest.mark.skipif(sys.platform != "linux" or None in map(shutil.which, ("nm", "gcc")), reason="needs nm, gcc and ELF")

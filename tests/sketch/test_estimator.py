@@ -9,8 +9,6 @@ ALPHA is the probability that an ideal hash function would fail a test. A shingl
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable
 from statistics import NormalDist
 
 import numpy
@@ -39,7 +37,6 @@ SIZES = [
     (800, 1000),
     (990, 1000),
 ]
-CERTAIN = [(0, 2), (0, 10), (0, 200), (0, 2000), (1, 1), (2, 2), (5, 5), (10, 10), (100, 100), (1000, 1000)]
 # The pieces and sizes of 100 hashes.
 BANDINGS = [(2, 50), (5, 20), (10, 10), (20, 5), (50, 2)]
 
@@ -76,38 +73,19 @@ def test_unbiased_and_binomial_variance(shared, union, hashbytes):
 
 
 @pytest.mark.parametrize("hashbytes", [4, 8])
-@pytest.mark.parametrize(("shared", "union"), CERTAIN)
-def test_disjoint_sets_never_match_and_equal_sets_always_do(shared, union, hashbytes):
+@pytest.mark.parametrize("union", [1, 10, 1000])
+def test_disjoint_sets_never_match_and_equal_sets_always_do(union, hashbytes):
     """Disjoint sets of m hashes of 32 bits have one minimum with probability m / 2^33: never, in so few trials."""
-    found = matches(make_hasher(100, hashbytes), pairs_of_texts(shared, union, 20))
-    assert found.tolist() == [100 if shared else 0] * 20
+    hasher = make_hasher(100, hashbytes)
+    assert matches(hasher, pairs_of_texts(0, 2 * union, 20)).tolist() == [0] * 20
+    assert matches(hasher, pairs_of_texts(union, union, 20)).tolist() == [100] * 20
 
 
 @pytest.mark.parametrize("hashbytes", [4, 8])
 def test_each_shingle_is_the_minimum_equally_often(hashbytes):
     """Chi-square over the 20 shingles of a set: position, length and spelling do not change the probability."""
-    words = [
-        "a",
-        "b",
-        "bb",
-        "abcd",
-        "abcde",
-        "abcdefgh",
-        "x" * 15,
-        "x" * 16,
-        "x" * 17,
-        "y" * 40,
-        "ä",
-        "漢字",
-        "1",
-        "2",
-        "12",
-        "zzzzzzz",
-        "_",
-        "the",
-        "of",
-        "and",
-    ]
+    words = ["a", "b", "bb", "abcd", "abcde", "abcdefgh", "ä", "漢字", "1", "2", "12", "zzzzzzz", "_", "the", "of"]
+    words += ["and", "x" * 15, "x" * 16, "x" * 17, "y" * 40]
     k = 20_000
     hasher = make_hasher(k, hashbytes)
     whole = hasher.fingerprint(" ".join(words))
@@ -126,13 +104,13 @@ def test_each_shingle_is_the_minimum_equally_often(hashbytes):
 def test_bands_follow_the_s_curve(shared, hashbytes):
     """For the five ways to cut 100 hashes into bands, over sets of 20 shingles."""
     count = 400
-    rows = numpy.asarray(make_hasher(100, hashbytes).fingerprints(pairs_of_texts(shared, 20, count))).tolist()
+    rows = make_hasher(100, hashbytes).fingerprints(pairs_of_texts(shared, 20, count))
     for num_bands, width in BANDINGS:
         probability = 1 - (1 - (shared / 20) ** width) ** num_bands
-        places = [set(reference.buckets(row, [width] * num_bands, hashbytes)) for row in rows]
-        found = sum(bool(a & b) for a, b in zip(places[::2], places[1::2]))
+        keys = lsh.Bands(num_bands, width).keys(rows)
+        found = int((keys[:, ::2] == keys[:, 1::2]).any(axis=0).sum())
         assert binomial_test(found, count, probability) > ALPHA
-        assert not any(a & b for a, b in zip(places[1::2], places[2::2]))  # texts of different pairs share no word
+        assert not (keys[:, 1:-1:2] == keys[:, 2::2]).any()  # texts of different pairs share no word
 
 
 @pytest.mark.parametrize("hashbytes", [4, 8])
@@ -151,43 +129,3 @@ def test_interval_covers_as_often_as_it_should(shared, hashbytes):
     intervals = [hasher.interval(rows[2 * i], rows[2 * i + 1]) for i in range(count)]
     covered = sum(low <= similarity <= high for low, high in intervals)
     assert binomial_test(covered, count, coverage) > ALPHA
-
-
-@pytest.mark.parametrize("hashbytes", [4, 8])
-def test_more_seeds_come_closer(hashbytes):
-    """The two Lorem Ipsum texts at n=5: 100 and 1,000 seeds, drawn 100 times: the errors follow the binomial."""
-    a = "Lorem Ipsum dolor sit amet"
-    b = "Lorem Ipsum dolor sit amet is how dummy text starts"
-    similarity = lsh.jaccard(a, b, shingles=lsh.Shingles(5))
-    assert similarity == 22 / 47
-    draw = random.Random(8)
-    errors = {}
-    for k in (100, 1000):
-        hashers = [lsh.MinHasher(draw.sample(range(2**32), k), char_ngram=5, hashbytes=hashbytes) for _ in range(100)]
-        found = numpy.array([round(k * hasher.jaccard(a, b)) for hasher in hashers])
-        assert binomial_test(int(found.sum()), 100 * k, similarity) > ALPHA
-        assert variance_test(found, k, similarity) > ALPHA
-        errors[k] = abs(found / k - similarity).mean()
-    assert errors[1000] < errors[100] / 2
-
-
-def test_four_hundred_seeds_err_by_five_percent_at_most():
-    """The largest standard error of 400 components, at J = 1/2, is 2.5 %: within 5 % in 95 of 100 cases."""
-    k, count = 400, 500
-    found = matches(make_hasher(k, 8), pairs_of_texts(5, 10, count))
-    within = sum(math.comb(k, m) for m in range(180, 221)) / 2**k
-    assert 0.95 < within < 0.97
-    assert binomial_test(int((abs(found - 200) <= 20).sum()), count, within) > ALPHA
-
-
-def a_mean_of_estimates(estimate: Callable[[str, str], float], texts: list[str]) -> float:
-    return sum(estimate(a, b) for a, b in zip(texts[::2], texts[1::2])) / (len(texts) // 2)
-
-
-def test_jaccard_of_the_hasher_is_this_estimate():
-    """`jaccard` of texts reports exactly the counted matches."""
-    hasher = make_hasher(100, 8)
-    texts = pairs_of_texts(4, 10, 50)
-    expected = matches(hasher, texts).sum() / 100 / 50
-    assert a_mean_of_estimates(hasher.jaccard, texts) == pytest.approx(expected)
-    assert expected == pytest.approx(0.4, abs=4 * math.sqrt(0.4 * 0.6 / 5000))

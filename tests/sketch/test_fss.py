@@ -1,19 +1,15 @@
-"""The scheme fss: its published vectors, its bits equal to the twin's, its union, and its statistics.
+"""The scheme fss: its published vectors, its bits equal to the twin's, and its statistics.
 
-The tests check four properties. The bits follow the definition (docs/schemes.md): vectors, then the slow twin, then
-a numpy formula for long texts, which is itself checked against the twin. The sketch of a union is the minimum of the
-sketches. A hasher of this scheme is an immutable value. The estimate is unbiased and of small variance, and bands of
-any components follow the S-curve. The statistical tests compare with theory at a stated ALPHA, over fixed seeds. Other
-tests prove that they fail for defective sketches.
+The bits follow the definition (docs/schemes.md): vectors, then the slow twin, then a numpy formula for long texts,
+which is itself checked against the twin. The estimate is unbiased and of small variance, and bands of any components
+follow the S-curve. The statistical tests compare with theory at a stated ALPHA, over fixed seeds. Other tests prove
+that they fail for defective sketches. test_hasher.py tests what both schemes have in common.
 """
 
 from __future__ import annotations
 
-import copy
 import doctest
-import json
 import math
-import pickle
 import random
 from collections.abc import Iterator
 from functools import cache
@@ -96,71 +92,25 @@ def test_vectors_on_the_page():
     assert result.failed == 0
 
 
-def test_vectors_of_the_base_hash():
-    assert murmur3_x86_128(b"hello", 42)[:2] == (0x9C4F9A01, 0x053404F6)
-    assert murmur3_x86_128(b"hello", 0)[:2] == (0x2B2444A0, 0xDB91DEF7)
-
-
-def ranks_of_a_fingerprint(k: int) -> list[int | None]:
-    """The permutation, computed from the fingerprint of one shingle: component j holds (factor s_j + shift) >> 1.
-
-    The inverse of the factor's odd low bits gives s_j in the top bits of a component, except for that of round 0.
-    """
-    bits = reference.fss_bits(k)
-    h1, h2 = murmur3_x86_128(b"hello", 42)[:2]
-    shift = reference.rotl32(h1, 16)
-    inverse = pow(h2 | 1, -1, 2**bits)
-    found: list[int | None] = []
-    for value in as_ints(sketcher(k).fingerprint("hello")):
-        if value < 2**31:
-            found.append(None)
-            continue
-        # the shift drops the lowest bit of the sum: try both values
-        sums = [value << 1 & M32 | low for low in (0, 1)]
-        multiples = {((total - shift) & M32) >> (32 - bits) for total in sums if not (total - shift) % 2 ** (32 - bits)}
-        (multiple,) = multiples
-        found.append(multiple * inverse % 2**bits)
-    return found
-
-
-@pytest.mark.parametrize(
-    ("k", "first"),
-    [(16, [13, 4, 7, 5, 10, 2, 8, 9, 15, 11, 3, 1, 12, 0, 6, 14]), (128, [30, 115, 87, 103, 62, 24, 64, 104])],
-)
-def test_vectors_of_the_permutation(k, first):
-    found = ranks_of_a_fingerprint(k)
-    assert found.count(None) == 1
-    assert all(rank in (None, expected) for rank, expected in zip(found, first))
-    assert list(reference.fss_ranks(k)[: len(first)]) == first
-
-
-@pytest.mark.few(7)
-@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 8, 9, 64, 100, 127, 128, 129, 200, 256, 1000, 2048, 2049, 4095, 4096])
-def test_the_permutation_of_every_size(k):
-    """The whole permutation except round 0; above a power of two, part of the next permutation is used."""
-    expected = reference.fss_ranks(k)
-    assert sorted(expected) == list(range(2 ** reference.fss_bits(k)))
-    found = ranks_of_a_fingerprint(k)
-    assert all(rank in (None, right) for rank, right in zip(found, expected))
-    assert found.count(None) == 1
-
-
 # The bits equal those of the twin.
 
 
-@strategies.examples(135)
+@strategies.examples(110)
 @given(
-    text=strategies.texts,
+    batch=st.lists(strategies.texts, max_size=8),
     k=component_counts,
     n=strategies.shingle_sizes,
     unit=strategies.units,
     seed=seeds,
     options=strategies.normalisations,
 )
-def test_fingerprint_against_twin(text, k, n, unit, seed, options):
-    row = sketcher(k, n, unit, seed, **options).fingerprint(text)
-    assert (row.shape, row.dtype) == ((k,), numpy.uint32)
-    assert as_ints(row) == reference.fss(text, k, seed, n=n, unit=unit, **options)
+def test_fingerprints_against_twin(batch, k, n, unit, seed, options):
+    hasher = sketcher(k, n, unit, seed, **options)
+    rows = hasher.fingerprints(batch)
+    assert (rows.shape, rows.dtype) == ((len(batch), k), numpy.uint32)
+    assert as_ints(rows) == [reference.fss(text, k, seed, n=n, unit=unit, **options) for text in batch]
+    for text, row in zip(batch[:3], rows):
+        assert numpy.array_equal(hasher.fingerprint(text), row)
 
 
 @strategies.examples(30)
@@ -169,32 +119,20 @@ def test_many_components_against_twin(text, k, n, unit, seed):
     assert as_ints(sketcher(k, n, unit, seed).fingerprint(text)) == reference.fss(text, k, seed, n=n, unit=unit)
 
 
-@strategies.examples(50)
-@given(
-    batch=st.lists(strategies.texts, max_size=12),
-    k=component_counts,
-    n=strategies.shingle_sizes,
-    unit=strategies.units,
-)
-def test_fingerprints_against_twin(batch, k, n, unit):
-    rows = sketcher(k, n, unit).fingerprints(batch)
-    assert (rows.shape, rows.dtype) == ((len(batch), k), numpy.uint32)
-    assert as_ints(rows) == [reference.fss(text, k, 42, n=n, unit=unit) for text in batch]
-
-
-NUMBERS = [*range(1, 35), *(63, 64, 65, 127, 128, 129, 255, 256, 257, 512, 513, 1023, 1024, 2047, 4095, 4096)]
+NUMBERS = [*range(1, 35), *(63, 64, 65, 127, 128, 129, 256, 257, 1023, 4095, 4096)]
 
 
 @pytest.mark.parametrize(
     "numbers", [NUMBERS, pytest.param(range(35, 301), marks=pytest.mark.slow)], ids=["some", "all"]
 )
 def test_every_number_of_components(numbers):
-    text = "She sells sea-shells, \x00 she does."
+    """Of a single shingle, which shows the whole permutation, and of many."""
     for k in numbers:
-        assert as_ints(sketcher(k, 6).fingerprint(text)) == reference.fss(text, k, 42, n=6, unit="byte")
+        for text in ("hello!", "She sells sea-shells, \x00 she does."):
+            assert as_ints(sketcher(k, 6).fingerprint(text)) == reference.fss(text, k, 42, n=6, unit="byte")
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("n", [*range(1, 20), 31, 32, 33, 40, pytest.param(64, marks=pytest.mark.slow)])
 def test_every_length_around_n(n):
     """Random bytes of all lengths up to 2 n + 3; the kernel changes method at shingles of 16 bytes."""
@@ -258,31 +196,18 @@ TEXTS = {
     "late": late,
     "early": lambda count: late(count)[::-1],
 }
-COUNTS = [
-    TILE - 1,
-    TILE,
-    TILE + 1,
-    2 * TILE + 1,
-    JOIN - 1,
-    JOIN,
-    JOIN + 1,
-    KEPT - 1,
-    KEPT,
-    KEPT + 1,
-    2 * KEPT + 1,
-    20_000,
-]
+COUNTS = [limit + more for limit in (TILE, JOIN, KEPT) for more in (-1, 0, 1)] + [2 * TILE + 1, 2 * KEPT + 1, 20_000]
 
 
 def test_the_formula_is_the_twin():
-    for k in (1, 2, 3, 100, 128, 1000):
+    for k in (1, 3, 128, 1000):
         shingles = reference.shingles(few(300), 5, "byte")
         assert formula(set(shingles), k, 42) == reference.fss(few(300), k, 42, n=5, unit="byte")
     shingle = bytes.fromhex(ENDS[2][2])
     assert formula({shingle}, 8, 42) == reference.fss(shingle, 8, 42, n=5, unit="byte")
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("n", [5, 16])
 def test_long_texts(kind, n):
@@ -307,7 +232,7 @@ def test_empty_bins_after_a_long_text(k):
     assert k == 1 or any(value >= 2**31 for value in as_ints(sketcher(k).fingerprint(b"a" * 9000)))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("count", [TILE - 1, TILE, TILE + 1, KEPT + 1, 6000])
 @pytest.mark.parametrize("n", [1, 3, 700])
 def test_long_texts_by_character_and_by_word(count, n):
@@ -331,7 +256,7 @@ def pieces(text, size: int, n: int) -> Iterator:
         yield text[at : at + size + n - 1]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("k", [1, 128, 4096])
 @pytest.mark.parametrize("unit", ["byte", "char", "word"])
 @pytest.mark.parametrize("alphabet", ["ab", "abcdefghijklmnopqrstuvwxyzé漢"])
@@ -349,242 +274,6 @@ def test_texts_of_more_than_100_000_shingles(k, unit, alphabet):
     assert as_ints(hasher.fingerprint(text)) == as_ints(hasher.fingerprints(parts).min(axis=0))
 
 
-def test_batches_and_threads_do_not_matter():
-    draw = random.Random(3)
-    texts = [draw.randbytes(draw.choice([0, 3, 30, 300, 5000])) for _ in range(1500)]
-    hasher = sketcher(64)
-    rows = hasher.fingerprints(texts, num_threads=1)
-    assert numpy.array_equal(rows, hasher.fingerprints(texts, num_threads=3))
-    assert numpy.array_equal(rows, hasher.fingerprints(iter(texts)))
-    assert numpy.array_equal(rows[::7], [hasher.fingerprint(text) for text in texts[::7]])
-
-
-# The union.
-
-
-@given(a=strategies.texts, b=strategies.texts, k=component_counts, unit=strategies.units, n=st.integers(1, 6))
-def test_merge_is_the_sketch_of_the_union(a, b, k, unit, n):
-    hasher = sketcher(k, n, unit)
-    rows = [hasher.fingerprint(text) for text in (a, b)]
-    found = hasher.merge(*rows)
-    assert (found.shape, found.dtype, found.flags.writeable) == ((k,), numpy.uint32, False)
-    union = {*reference.fss_shingles(a, 42, n, unit), *reference.fss_shingles(b, 42, n, unit)}
-    assert as_ints(found) == ([M32] * k if not union else formula(union, k, 42))
-    assert as_ints(found) == reference.fss_merge(*map(as_ints, rows))
-    assert numpy.array_equal(hasher.merge(*rows[::-1]), found)
-    assert numpy.array_equal(hasher.merge(a, rows[1]), found)
-
-
-@given(
-    text=st.binary(min_size=2, max_size=400) | strategies.plain.filter(lambda text: len(text) > 1).map(str.encode),
-    times=st.sampled_from([1, 1, 20]),
-    data=st.data(),
-    k=component_counts,
-    n=st.integers(1, 20),
-)
-def test_a_text_in_two_pieces(text, times, data, k, n):
-    """Pieces that overlap in at least n - 1 bytes have together the shingles of the whole text."""
-    text *= times
-    n = min(n, len(text))
-    cut = data.draw(st.integers(1, len(text) - n + 1))
-    longer = data.draw(st.integers(0, 10))
-    hasher = sketcher(k, n)
-    a, b = text[: cut + n - 1 + longer], text[cut:] if len(text) - cut >= n else text
-    assert numpy.array_equal(hasher.merge(a, b), hasher.fingerprint(text))
-
-
-def test_merging_where_different_components_fell_back():
-    """A long text has no empty component, a short one nearly all: the union is exact in both cases."""
-    draw = random.Random(11)
-    for k in (2, 64, 128, 500):
-        hasher = sketcher(k)
-        for size in (5, 30, 200, 1000, 9000):
-            a, b = draw.randbytes(size), draw.randbytes(draw.choice([5, 60, 6000]))
-            joint = a[-4:] + b[:4]
-            rows = hasher.fingerprints([a, b, joint])
-            assert numpy.array_equal(hasher.fingerprint(a + b), rows.min(axis=0))
-            assert numpy.array_equal(hasher.merge(hasher.merge(a, b), joint), rows.min(axis=0))
-
-
-def test_merge_is_unsigned():
-    hasher = sketcher(4)
-    a = numpy.array([0, 2**31, 2**31 - 1, M32], numpy.uint32)
-    b = numpy.array([M32, M32, 2**31, M32 - 1], numpy.uint32)
-    assert as_ints(hasher.merge(a, b)) == [0, 2**31, 2**31 - 1, M32 - 1]
-
-
-def test_empty_texts():
-    hasher, words = sketcher(6, 3), sketcher(6, 1, "word")
-    assert as_ints(hasher.empty) == [M32] * 6
-    for row in (hasher.fingerprint(""), hasher.fingerprint(b""), hasher.fingerprints([""])[0], words.fingerprint("!?")):
-        assert numpy.array_equal(row, hasher.empty)
-    assert numpy.array_equal(hasher.fingerprints([None], missing="empty")[0], hasher.empty)
-    text = hasher.fingerprint("x")
-    for a, b in ((hasher.empty, hasher.empty), (text, ""), ("", text), ("", "")):
-        assert hasher.jaccard(a, b) == 0.0
-        assert tuple(hasher.interval(a, b)) == (0.0, 0.0)
-    assert numpy.array_equal(hasher.merge("", "x"), text)
-    assert as_ints(hasher.similarities(hasher.fingerprints(["", "x", "y"]))) == [[0, 0, 0], [0, 1, 0], [0, 0, 1]]
-
-
-def test_order_and_repeats_do_not_matter():
-    hasher = sketcher(40, 1, "word")
-    assert numpy.array_equal(hasher.fingerprint("a b c"), hasher.fingerprint("c, a! b c c a"))
-    assert numpy.array_equal(sketcher(2, 8).fingerprint("a" * 10_000_000), sketcher(2, 8).fingerprint("a" * 8))
-    short = sketcher(30, 8)
-    assert numpy.array_equal(short.fingerprint("abc"), sketcher(30, 3).fingerprint("abc"))
-    assert short.jaccard("abc", "xyz") == 0.0
-
-
-# The hasher as a value.
-
-VALUES = [
-    sketcher(10),
-    sketcher(11),
-    sketcher(10, 6),
-    sketcher(10, seed=43),
-    sketcher(1),
-    sketcher(4096),
-    sketcher(10, 5, "char"),
-    sketcher(10, 2, "word", lowercase=True),
-    sketcher(10, normalize="NFC"),
-]
-
-
-@pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_value(value):
-    for twin in (
-        eval(repr(value), {"MinHasher": MinHasher, "Shingles": Shingles}),
-        pickle.loads(pickle.dumps(value)),
-        copy.deepcopy(value),
-        MinHasher.from_dict(value.to_dict()),
-        MinHasher.from_dict(json.loads(json.dumps(value.to_dict()))),
-    ):
-        assert twin == value
-        assert (twin != value) is False
-        assert hash(twin) == hash(value)
-        assert repr(twin) == repr(value)
-        assert twin.to_dict() == value.to_dict()
-        assert numpy.array_equal(twin.fingerprint("a text of some length"), value.fingerprint("a text of some length"))
-
-
-def test_values_differ_in_every_parameter():
-    others = [MinHasher(10, 5), MinHasher(10, 5, 42, 4), MinHasher([42], 5, hashbytes=4)]
-    every = [*VALUES, *others]
-    assert len(set(every)) == len(every)
-    assert all(a != b for i, a in enumerate(every) for b in every[:i])
-
-
-def test_parameters():
-    hasher = sketcher(10, 5, seed=M32)
-    assert (hasher.seeds, hasher.num_seeds, hasher.scheme, hasher.hashbytes) == (10, 10, "fss", 4)
-    assert (hasher.dtype, hasher.random_state, as_ints(hasher.seed_values)) == (numpy.uint32, M32, [M32])
-    assert hasher == MinHasher(10, 5, M32, scheme="fss")
-    assert as_ints(MinHasher(3, scheme="fss").seed_values) == [0]
-    assert MinHasher(3, scheme="fss").shingles == Shingles(8, "byte")
-    assert MinHasher(numpy.int64(7), scheme="fss", random_state=numpy.uint32(5)) == sketcher(7, 8, seed=5)
-    assert hasher.to_dict() == {
-        "scheme": "fss",
-        "version": 1,
-        "hashbytes": 4,
-        "num_seeds": 10,
-        "seed_values": [M32],
-        "shingles": Shingles(5, "byte").to_dict(),
-        "unicode": None,
-    }
-    assert repr(hasher) == "MinHasher(10, random_state=4294967295, scheme='fss', shingles=Shingles(5, unit='byte'))"
-    assert sketcher(10, 2, "word").to_dict()["unicode"] is not None
-
-
-def test_random_state_none_draws_once():
-    a, b = (MinHasher(20, random_state=None, scheme="fss") for _ in "ab")
-    assert a != b
-    assert as_ints(a.seed_values) == as_ints(a.seed_values)
-    for twin in (pickle.loads(pickle.dumps(a)), MinHasher.from_dict(a.to_dict()), eval(repr(a), vars(lsh) | globals())):
-        assert twin == a
-        assert as_ints(twin.fingerprint("some text")) == as_ints(a.fingerprint("some text"))
-
-
-def test_immutable():
-    value = sketcher(4)
-    with pytest.raises(AttributeError):
-        value.scheme = "murmur3"
-    for shared in (
-        value.empty,
-        value.seed_values,
-        value.fingerprint("some text"),
-        value.fingerprints(["some text"])[0],
-    ):
-        with pytest.raises(ValueError, match="read-only"):
-            shared[0] = 0
-
-
-def test_another_seed_another_sketch_and_no_prefix():
-    text = "a text of some length, long enough for all"
-    assert sketcher(64).jaccard(text, sketcher(64, seed=43).fingerprint(text)) == 0.0
-    assert sketcher(64).jaccard(text, sketcher(128).fingerprint(text)[:64]) < 1.0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"seeds": 0}, ValueError, r"seeds.*got 0"),
-        ({"seeds": -1}, ValueError, r"seeds.*got -1"),
-        ({"seeds": 4097}, ValueError, r"seeds.*4,?096.*4,?097"),
-        ({"seeds": 2**20}, ValueError, r"seeds.*4,?096"),
-        ({"seeds": 2.0}, TypeError, r"seeds.*float"),
-        ({"seeds": None}, TypeError, r"seeds.*NoneType"),
-        ({"seeds": [1, 2, 3]}, ValueError, r"seeds.*number of components.*list.*random_state"),
-        ({"seeds": [5]}, ValueError, r"seeds.*list"),
-        ({"seeds": []}, ValueError, r"seeds.*list"),
-        ({"seeds": range(4)}, ValueError, r"seeds.*range"),
-        ({"seeds": numpy.array([1, 2], numpy.uint32)}, ValueError, r"seeds.*ndarray"),
-        ({"seeds": "12"}, (TypeError, ValueError), r"seeds.*str"),
-        ({"hashbytes": 4}, ValueError, r"hashbytes.*4.*fss"),
-        ({"hashbytes": 8}, ValueError, r"hashbytes.*8.*fss"),
-        ({"hashbytes": "8"}, (TypeError, ValueError), r"hashbytes"),
-        ({"random_state": -1}, ValueError, r"random_state"),
-        ({"random_state": 2**32}, ValueError, r"random_state"),
-        ({"random_state": 1.5}, TypeError, r"random_state.*float"),
-        ({"random_state": [1, 2]}, TypeError, r"random_state.*list"),
-        ({"scheme": "FSS"}, ValueError, r"scheme.*'FSS'"),
-        ({"char_ngram": 5, "shingles": Shingles(5, "byte")}, ValueError, r"char_ngram.*shingles"),
-    ],
-)
-def test_bad_parameters(arguments, error, message):
-    with pytest.raises(error, match=message):
-        MinHasher(**{"seeds": 10, "scheme": "fss", **arguments})
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"scheme": "other"}, "scheme other"),
-        ({"version": 2}, "version 2"),
-        ({"num_seeds": 4097}, "seeds"),
-        ({"num_seeds": [1, 2]}, "seeds"),
-        ({"seed_values": [-1]}, "random_state"),
-        ({"seed_values": []}, "seed_values.*one seed"),
-        ({"seed_values": [1, 2]}, "seed_values.*one seed"),
-        ({"seed_values": 5}, "seed_values.*one seed"),
-        ({"hashbytes": 8}, "hashbytes"),
-    ],
-)
-def test_from_dict_refuses_what_it_does_not_know(change, message):
-    with pytest.raises(ValueError, match=message):
-        MinHasher.from_dict({**sketcher(3).to_dict(), **change})
-
-
-def test_bad_fingerprints():
-    hasher = sketcher(4)
-    row = hasher.fingerprint("some text")
-    for call in (hasher.jaccard, hasher.interval, hasher.merge, hasher.similarities):
-        with pytest.raises(ValueError, match=r"4.*(3|\(3,\))"):
-            call(row, row[:3])
-        with pytest.raises(TypeError, match="uint64"):
-            call(row, row.astype(numpy.uint64))
-
-
 # Statistics. A shingle here is 8 random bytes of a text, so a text of m + 7 bytes has m different ones.
 
 ALPHA = 1e-4  # the probability that an ideal hash function fails one of the tests below, unless a test says less
@@ -593,33 +282,10 @@ LIMIT = 0.03  # the largest allowed distance of the recall of bands from the S-c
 WIDTHS = range(2, 17)
 
 # Shingles (in both, in the first alone, in the second alone) of a pair. In the first list both have 5 to 100.
-SHORT = [
-    (2, 3, 3),
-    (4, 1, 1),
-    (5, 5, 5),
-    (9, 1, 1),
-    (12, 8, 8),
-    (18, 2, 2),
-    (19, 1, 1),
-    (14, 16, 16),
-    (20, 10, 10),
-    (28, 2, 2),
-    (45, 5, 5),
-    (46, 54, 54),
-    (67, 33, 33),
-    (90, 10, 10),
-]
-OTHER = [
-    (1, 0, 1),
-    (1, 1, 1),
-    (3, 1, 0),
-    (10, 0, 90),
-    (5, 5, 200),
-    (180, 20, 20),
-    (300, 500, 500),
-    (800, 200, 200),
-    (900, 50, 3000),
-]
+SHORT = [(2, 3, 3), (4, 1, 1), (5, 5, 5), (9, 1, 1), (12, 8, 8), (18, 2, 2), (19, 1, 1), (14, 16, 16), (20, 10, 10)]
+SHORT += [(28, 2, 2), (45, 5, 5), (46, 54, 54), (67, 33, 33), (90, 10, 10)]
+OTHER = [(1, 0, 1), (1, 1, 1), (3, 1, 0), (10, 0, 90), (5, 5, 200), (180, 20, 20), (300, 500, 500), (800, 200, 200)]
+OTHER += [(900, 50, 3000)]
 TRIALS = 60_000
 
 
@@ -707,7 +373,7 @@ def enough(k: int, pair: tuple[int, int, int]) -> int:
     return TRIALS // max(1, k // 256, sum(pair) // 500) // 8 * 8 * (4 if sum(pair) < 4 else 1)
 
 
-@pytest.mark.parametrize("pair", SHORT + OTHER)
+@pytest.mark.parametrize("pair", [(9, 1, 1), (1, 0, 1), (3, 1, 0), (900, 50, 3000)])
 def test_the_texts_are_as_alike_as_they_should(pair):
     both, a, b = pair
     rng = numpy.random.default_rng(1)
@@ -727,7 +393,7 @@ def test_unbiased(pair):
     assert component_test(bits, jaccard(*pair)) > ALPHA
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("pair", SHORT + OTHER)
 def test_variance(pair):
     """At most 1.05 of that of independent components; at most .70 of it for 5 to 100 distinct shingles.
@@ -757,7 +423,7 @@ def test_unbiased_with_small_variance_at_every_number_of_components(k, pair):
     assert variance_ratio(bits, jaccard(*pair)) <= 1.05
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("pair", SHORT)
 @pytest.mark.parametrize("strided", [False, True], ids=["contiguous", "strided"])
 def test_bands_follow_the_s_curve(pair, strided):
@@ -768,15 +434,6 @@ def test_bands_follow_the_s_curve(pair, strided):
     """
     gap, width = recall_gap(agreement(128, *pair, TRIALS), jaccard(*pair), strided)
     assert gap <= LIMIT, f"width {width}"
-
-
-def test_strangers_do_not_agree():
-    """Two sets of m shingles share a component by chance with about m / (k 2^32): never, in so few trials."""
-    rng = numpy.random.default_rng(7)
-    hasher = sketcher(128, N)
-    for size in (1, 5, 50, 500):
-        a, b = (hasher.fingerprints([row.tobytes() for row in random_bytes(rng, 1000, size + N - 1)]) for _ in "ab")
-        assert not (a == b).any()
 
 
 # The tests above fail for defective sketches.
@@ -799,19 +456,14 @@ PERMUTATIONS = {
     "ours": reference.fss_ranks(128),
     "identity": range(128),
     "bits reversed": [int(f"{j:07b}"[::-1], 2) for j in range(128)],
-    "triangular numbers": [j * (j + 1) // 2 % 128 for j in range(128)],
+    "triangular": [j * (j + 1) // 2 % 128 for j in range(128)],
 }
 
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "contiguous", "strided"),
-    [
-        ("ours", True, True),
-        ("identity", False, False),
-        ("bits reversed", False, False),
-        ("triangular numbers", True, False),
-    ],
+    [("ours", True, True), ("identity", False, False), ("bits reversed", False, False), ("triangular", True, False)],
 )
 def test_the_bands_tell_a_bad_permutation(name, contiguous, strided):
     """Sorted or badly scrambled ranks pass the tests of bias and variance and fail those of the bands."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import math
 import re
-from collections import Counter
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -104,24 +103,24 @@ def test_search_over_a_background_against_twin(threshold, recall, num_seeds, bac
         with pytest.raises(ValueError, match="is too few"):
             lsh.plan(threshold, recall, num_seeds, background=background)
         return
-    found = shape_of(lsh.plan(threshold, recall, num_seeds, background=background).bands)
-    cost = next(cost for cost, _, shape in expected if same_shape(shape, found))
+    found = lsh.plan(threshold, recall, num_seeds, background=background).bands
+    cost = next(cost for cost, _, shape in expected if widths_of(*shape) == found.widths)
     assert cost == pytest.approx(expected[0][0], rel=1e-6, abs=1e-12)
 
 
-def same_shape(a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
-    return widths_of(a) == widths_of(b)
+def widths_of(width: int, narrow: int, wide: int) -> tuple[int, ...]:
+    return (width,) * narrow + (width + 1,) * wide
 
 
-def widths_of(shape: tuple[int, int, int]) -> Counter[int]:
-    width, narrow, wide = shape
-    return +Counter({width: narrow, width + 1: wide})
+extremes = st.sampled_from([5e-324, 1e-300, 1e-9, 0.01, 0.5, 0.99, 0.999, 1 - 2**-53])
+any_share = st.floats(0.01, 0.9999) | extremes
 
 
+@strategies.examples(150)
 @given(
-    threshold=st.floats(0.01, 0.9999),
-    recall=st.floats(0.01, 0.9999),
-    num_seeds=st.integers(1, 5000),
+    threshold=any_share,
+    recall=any_share,
+    num_seeds=st.integers(1, 5000) | st.sampled_from([1, 2, 128, 4096]),
     filtered=st.booleans(),
 )
 def test_what_planned_bands_are(threshold, recall, num_seeds, filtered):
@@ -129,29 +128,19 @@ def test_what_planned_bands_are(threshold, recall, num_seeds, filtered):
     try:
         plan = made(threshold, recall, num_seeds, filtered=filtered)
     except ValueError:
-        assert 1 - (1 - threshold) ** num_seeds < needed(recall, filtered) * (1 + 1e-9)
+        assert -math.expm1(num_seeds * math.log1p(-threshold)) <= needed(recall, filtered) + 1e-12
         return
     bands = plan.bands
     assert bands.num_components <= num_seeds
     assert bands.widths == tuple(sorted(bands.widths))
     assert bands.widths[-1] - bands.widths[0] <= 1
     assert bands.probability(threshold) >= needed(recall, filtered) - 1e-12
-    assert plan.recall_at(threshold) >= recall - 1e-12
-    if bands.num_components < num_seeds:
+    assert plan.recall_at(threshold) >= recall - 1e-11
+    if bands.num_components < num_seeds and recall >= 0.01:
         first = bands.widths.index(max(bands.widths))
         at = first - 1 if first else 0  # the widest of the narrower bands
         wider = [width + (i == at) for i, width in enumerate(bands.widths)]
         assert Bands(widths=wider).probability(threshold) <= needed(recall, filtered) + 1e-12
-
-
-@given(threshold=some_thresholds, num_seeds=st.integers(8, 600))
-def test_more_seeds_and_less_recall_are_cheaper(threshold, num_seeds):
-    def cost(recall: float, seeds: int) -> float:
-        return float(integral(lsh.plan(threshold, recall, seeds).bands, threshold))
-
-    if 1 - (1 - threshold) ** num_seeds > 0.95:
-        assert cost(0.5, num_seeds) <= cost(0.9, num_seeds) * (1 + 1e-9)
-        assert cost(0.9, 2 * num_seeds) <= cost(0.9, num_seeds) * (1 + 1e-9)
 
 
 def integral(bands: Bands, threshold: float) -> float:
@@ -160,7 +149,7 @@ def integral(bands: Bands, threshold: float) -> float:
     return float((curve.sum() - curve[0] / 2 - curve[-1] / 2) / 4000)
 
 
-@pytest.mark.parametrize(("threshold", "num_seeds"), [(0.5, 128), (0.8, 128), (0.8, 4096), (0.95, 1000)])
+@pytest.mark.parametrize(("threshold", "num_seeds"), [(0.5, 128), (0.8, 128), (0.95, 1000)])
 def test_the_cost_is_the_integral(threshold, num_seeds):
     """No other bands with this recall have a smaller mean probability below the threshold."""
     bands = lsh.plan(threshold, 0.99, num_seeds).bands
@@ -174,35 +163,20 @@ def test_the_cost_is_the_integral(threshold, num_seeds):
                     assert best <= integral(rival, threshold) * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("num_seeds", [1, 2, 128, 4096, 2**20])
-@pytest.mark.parametrize("recall", [1e-300, 0.01, 0.99, 1 - 2**-53])
+@pytest.mark.parametrize("num_seeds", [1, 128, 2**20])
+@pytest.mark.parametrize("recall", [1e-300, 0.99, 1 - 2**-53])
 def test_identical_sets(num_seeds, recall):
     """Any band finds identical sets, so one band with all components is chosen."""
-    plan = lsh.plan(1.0, recall, num_seeds)
-    assert plan == lsh.plan(1, recall, num_seeds)
+    plan = lsh.plan(1, recall, num_seeds)
+    assert plan == lsh.plan(1.0, recall, num_seeds)
     assert plan.bands == Bands(1, num_seeds)
     assert plan.recall_at(1.0) == 1.0
-
-
-@pytest.mark.few(30)
-@pytest.mark.parametrize("num_seeds", [1, 128, 4096, pytest.param(2**20, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("threshold", [5e-324, 1e-300, 1e-9, 0.01, 0.5, 0.999, 1 - 2**-53])
-@pytest.mark.parametrize("recall", [5e-324, 1e-300, 1e-9, 0.5, 0.99, 1 - 2**-53])
-def test_the_ends_of_the_parameters(threshold, recall, num_seeds):
-    """The result is bands that reach the recall, or an error."""
-    for filtered in (True, False):
-        try:
-            plan = made(threshold, recall, num_seeds, filtered=filtered)
-        except ValueError:
-            assert -math.expm1(num_seeds * math.log1p(-threshold)) <= needed(recall, filtered) + 1e-12
-        else:
-            assert plan.bands.num_components <= num_seeds
-            assert plan.recall_at(threshold) >= recall - 1e-11
 
 
 # Plans that are impossible.
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("threshold", "recall", "num_seeds"),
     [(0.01, 0.99, 128), (0.8, 0.99, 1), (0.5, 0.99, 5), (0.05, 0.5, 10), (0.3, 0.99999, 20), (0.001, 0.9, 100)],
@@ -234,56 +208,33 @@ def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
     ("arguments", "error", "message"),
     [
         ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
-        ({"threshold": -0.5}, ValueError, "threshold must be more than 0 and at most 1, got -0.5"),
-        ({"threshold": 1.5}, ValueError, "threshold must be more than 0 and at most 1, got 1.5"),
         ({"threshold": math.nan}, ValueError, "threshold must be more than 0 and at most 1, got nan"),
         ({"threshold": "0.8"}, TypeError, "threshold must be a number .* got str"),
-        ({"threshold": None}, TypeError, "threshold must be a number .* got NoneType"),
         ({"threshold": [0.8]}, TypeError, "threshold must be a number .* got list"),
         ({"recall": 0}, ValueError, "recall must be more than 0 and less than 1, got 0"),
         ({"recall": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
         ({"recall": 1, "threshold": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
-        ({"recall": 1.5}, ValueError, "recall must be more than 0 and less than 1, got 1.5"),
-        ({"recall": -0.1}, ValueError, "recall must be more than 0 and less than 1, got -0.1"),
-        ({"recall": math.nan}, ValueError, "recall must be more than 0 and less than 1, got nan"),
         ({"recall": "99%"}, TypeError, "recall must be a number .* got str"),
         ({"recall": True}, TypeError, "recall must be a number .* got bool"),
         ({"num_seeds": 0}, ValueError, "num_seeds must be 1 or more, got 0"),
-        ({"num_seeds": -1}, ValueError, "num_seeds must be 1 or more, got -1"),
         ({"num_seeds": 2**20 + 1}, ValueError, "num_seeds must be at most 1048576, got 1048577"),
         ({"num_seeds": 128.0}, TypeError, "num_seeds must be a whole number, got float"),
-        ({"num_seeds": "128"}, TypeError, "num_seeds must be a whole number, got str"),
-        (
-            {"documents": 10},
-            ValueError,
-            "documents requires background: false candidates depend on the pairs of the corpus",
-        ),
+        ({"documents": 10}, ValueError, "documents requires background: false candidates depend on the pairs of the"),
         ({"shingles": Shingles(5)}, ValueError, "shingles requires texts as background"),
-        (
-            {"shingles": Shingles(5), "background": [0.1]},
-            ValueError,
-            "shingles requires texts as background, got similarities; leave shingles out",
-        ),
+        ({"shingles": Shingles(5), "background": [0.1]}, ValueError, "shingles requires texts as background, got sim"),
         ({"shingles": 5, "background": ["a", "b"]}, TypeError, "shingles must be a Shingles, got int"),
         ({"documents": 0}, ValueError, "documents must be 1 or more, got 0"),
         ({"documents": 1e6}, TypeError, "documents must be a whole number, got float"),
         ({"background": []}, ValueError, r"background must be one or more similarities, or texts, got shape \(0,\)"),
-        ({"background": numpy.empty(0)}, ValueError, r"background must be one or more .*, got shape \(0,\)"),
         ({"background": [[0.1, 0.2]]}, ValueError, r"background must be one or more .* got shape \(1, 2\)"),
-        ({"background": numpy.zeros((2, 2))}, ValueError, r"background must be one or more .* got shape \(2, 2\)"),
-        ({"background": [0.1, 1.1]}, ValueError, "background must be similarities from 0 to 1, got 1.1 among them"),
         ({"background": [0.1, -0.1]}, ValueError, "background must be similarities from 0 to 1, got -0.1 among them"),
         ({"background": [0.1, math.nan]}, ValueError, "background must be similarities from 0 to 1, got nan among"),
-        ({"background": [0.1, None]}, ValueError, "background must be similarities from 0 to 1, got nan among them"),
         ({"background": (True, False)}, TypeError, "background must be similarities from 0 to 1 or .* texts, got bool"),
         ({"background": numpy.zeros(3, bool)}, TypeError, "background must be similarities .* or .* texts, got bool"),
         ({"background": numpy.array([0.5, True], object)}, TypeError, "background must be similarities .*, got bool"),
         ({"background": numpy.ma.array([0.5])}, TypeError, "background must be an array without a mask, got a masked"),
-        ({"background": [math.nan, None]}, ValueError, "background must be similarities from 0 to 1, got nan among"),
         ({"background": 0.5}, TypeError, "background must be similarities or texts, got one float"),
         ({"background": "one text"}, TypeError, "background must be similarities or texts, got one str"),
-        ({"background": b"one text"}, TypeError, "background must be similarities or texts, got one bytes"),
-        ({"background": [0.1, 1j]}, TypeError, "background must be similarities from 0 to 1 or .* texts, got list"),
         ({"background": [0.1, "x"]}, TypeError, "background must be similarities from 0 to 1 or .* texts, got list"),
         ({"background": ["x", 0.1]}, TypeError, r"background\[1\] must be str, bytes, .* got float"),
         ({"background": ["one text"]}, ValueError, "background must have two or more texts with shingles, got 1"),
@@ -295,11 +246,6 @@ def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
 def test_bad_parameters(arguments, error, message):
     with pytest.raises(error, match=f"^{message}"):
         lsh.plan(**arguments)
-
-
-def test_what_comes_after_the_seeds_is_by_name():
-    with pytest.raises(TypeError, match="positional argument"):
-        lsh.plan(0.8, 0.99, 128, [0.1])
 
 
 # Backgrounds.
@@ -317,60 +263,34 @@ def test_a_background_that_tells_nothing():
         assert str(plan).splitlines()[-2:] == [f"fewer than 1 pair in 10^15 {IN_VAIN}", f"computed from {given}"]
 
 
-def test_a_background_by_another_name():
-    sample = [0.1, 0.5, 0.25, 0.9]
-    expected = lsh.plan(background=sample)
-    assert expected.background == "4 given similarities"
-    for same in (tuple(sample), numpy.array(sample), numpy.array(sample, object), iter(sample) and sample[::-1]):
-        assert lsh.plan(background=same) == expected
-
-
 def test_false_candidates_are_those_of_the_background():
     sample = numpy.random.RandomState(3).beta(1, 8, 5000)
-    plan = lsh.plan(0.8, background=sample, documents=2_000_001)
+    plan = lsh.plan(0.8, background=sample)
     share = float(numpy.where(sample < 0.8, plan.probability(sample), 0).mean())
     assert plan.false_candidates == pytest.approx(share, rel=0.01)  # the cells are 1/1000 wide
-    lines = str(plan).splitlines()
-    said = re.fullmatch(f"1 pair in ([.,0-9]+) {IN_VAIN}", lines[-3])
-    assert 1 / float(said[1].replace(",", "")) == pytest.approx(plan.false_candidates, rel=6e-3)  # three digits
-    assert lines[-2] == "computed from 5,000 given similarities"
-    said = re.fullmatch("with 2,000,001 documents, each has ([,0-9]+) false candidates", lines[-1])
-    assert float(said[1].replace(",", "")) == round(2_000_000 * plan.false_candidates)
+    assert str(plan).splitlines()[-1] == "computed from 5,000 given similarities"
 
 
 @pytest.mark.parametrize(
-    ("share", "words"),
+    ("share", "documents", "compared", "each"),
     [
-        (0.0, "fewer than 1 pair in 10^15"),
-        (9.9e-16, "fewer than 1 pair in 10^15"),
-        (1e-15, "1 pair in 1,000,000,000,000,000"),
-        (1 / 3900, "1 pair in 3,900"),
-        (1 / 3.9, "1 pair in 3.9"),
-        (1.0, "1 pair in 1"),
+        (9.9e-16, 1000, "fewer than 1 pair in 10^15", "1,000 documents, each has fewer than 0.001 false candidates"),
+        (1e-15, 1000, "1 pair in 1,000,000,000,000,000", "1,000 documents, each has fewer than 0.001 false candidates"),
+        (1 / 3900, 2, "1 pair in 3,900", "2 documents, each has fewer than 0.001 false candidates"),
+        (1 / 3.9, 1, "1 pair in 3.9", "1 document, each has 0 false candidates"),
+        (0.0, 1000, "fewer than 1 pair in 10^15", "1,000 documents, each has 0 false candidates"),
+        (0.001, 2, "1 pair in 1,000", "2 documents, each has 0.001 false candidates"),
+        (0.01, 101, "1 pair in 100", "101 documents, each has 1 false candidate"),
+        (0.01, 991, "1 pair in 100", "991 documents, each has 9.9 false candidates"),
+        (0.01, 128_101, "1 pair in 100", "128,101 documents, each has 1,281 false candidates"),
+        (1.0, None, "1 pair in 1", None),
     ],
 )
-def test_a_share_in_words(share, words):
-    values = lsh.plan(background=[0.1, 0.2]).to_dict() | {"false_candidates": share}
-    assert str(Plan.from_dict(values)).splitlines()[-2] == f"{words} {IN_VAIN}"
-
-
-@pytest.mark.parametrize(
-    ("share", "documents", "words"),
-    [
-        (0.5, 1, "1 document, each has 0 false candidates"),
-        (0.0, 1000, "1,000 documents, each has 0 false candidates"),
-        (8.8e-20, 2, "2 documents, each has fewer than 0.001 false candidates"),
-        (0.000999, 2, "2 documents, each has fewer than 0.001 false candidates"),
-        (0.001, 2, "2 documents, each has 0.001 false candidates"),
-        (0.5, 2, "2 documents, each has 0.5 false candidates"),
-        (0.01, 101, "101 documents, each has 1 false candidate"),
-        (0.01, 991, "991 documents, each has 9.9 false candidates"),
-        (0.01, 128_101, "128,101 documents, each has 1,281 false candidates"),
-    ],
-)
-def test_a_number_of_false_candidates_in_words(share, documents, words):
+def test_false_candidates_in_words(share, documents, compared, each):
     values = lsh.plan(background=[0.1, 0.2]).to_dict() | {"false_candidates": share, "documents": documents}
-    assert str(Plan.from_dict(values)).splitlines()[-1] == f"with {words}"
+    lines = str(Plan.from_dict(values)).splitlines()
+    expected = [f"{compared} {IN_VAIN}", "computed from 2 given similarities"]
+    assert lines[7:] == expected + ([] if each is None else [f"with {each}"])
 
 
 def test_the_cost_of_a_run():
@@ -433,96 +353,64 @@ def test_a_corpus_is_cut_as_it_is_told():
     words, characters = (lsh.plan(0.9, background=texts, shingles=Shingles(*cut)) for cut in ((1, "word"), (3, "char")))
     assert (words.shingles, characters.shingles) == (Shingles(1, "word"), Shingles(3))
     assert words.false_candidates < 1e-6 < characters.false_candidates
-    exact = lsh.jaccard_matrix(texts, shingles=Shingles(3))[numpy.triu_indices(60, 1)]
-    expected = lsh.plan(0.9, background=exact).false_candidates
-    assert characters.false_candidates == pytest.approx(expected, rel=0.5)  # the estimates vary
     assert lsh.plan(0.9, background=texts) == lsh.plan(0.9, background=texts, shingles=Shingles(8))
 
 
-def test_a_corpus_in_every_form():
-    texts = make_corpus(40)
+def test_a_background_in_every_form():
+    texts, numbers = make_corpus(20), [0.125, 0.5, 0.25]
     expected = lsh.plan(0.5, background=texts)
-    forms = [tuple(texts), [t.encode() for t in texts], numpy.array(texts), numpy.array(texts, object), iter(texts)]
-    for form in [*forms, numpy.array([t.encode() for t in texts])]:
+    forms = [tuple(texts), [t.encode() for t in texts], numpy.array(texts), numpy.array([t.encode() for t in texts])]
+    for missing in (None, math.nan, ""):
+        forms += [[missing, *texts], numpy.array([missing, *texts], object), iter([missing, *texts])]
+    for form in forms:
         assert lsh.plan(0.5, background=form) == expected
-    assert lsh.plan(0.5, background=[None, *texts, ""]) == expected
+    for same in (tuple(numbers), numpy.array(numbers), numpy.array(numbers, object), numpy.float32(numbers)):
+        assert lsh.plan(background=same) == lsh.plan(background=numbers)
+
+
+@pytest.mark.parametrize(
+    ("package", "column", "table"),
+    [("pyarrow", "array", "table"), ("pandas", "Series", "DataFrame"), ("polars", "Series", "DataFrame")],
+)
+def test_a_background_of_a_table(package, column, table):
+    module = pytest.importorskip(package)
+    column, table = getattr(module, column), getattr(module, table)
+    texts = make_corpus(20)
+    expected = lsh.plan(0.5, background=texts)
+    assert lsh.plan(0.5, background=column(texts)) == lsh.plan(0.5, background=column([None, *texts])) == expected
+    assert lsh.plan(background=column([0.1, 0.5])) == lsh.plan(background=[0.1, 0.5])
+    with pytest.raises(ValueError, match=r"^background must be similarities from 0 to 1, got nan among them"):
+        lsh.plan(background=column([0.1, None]))
+    with pytest.raises(TypeError, match=r"^background must be similarities from 0 to 1 .*, got bool"):
+        lsh.plan(background=column([True, False]))
+    for columns in ({"a": [0.5]}, {"a": texts, "b": texts}):
+        with pytest.raises(TypeError, match=r"^background must be one column .*, got a whole .*; pick a column, such"):
+            lsh.plan(background=table(columns))
 
 
 def test_a_background_of_arrow():
-    """Texts of each type that `deduplicate` takes, and numbers, in arrays, chunks and tables of one column."""
     pa = pytest.importorskip("pyarrow")
     texts = make_corpus(20)
-    expected = lsh.plan(0.5, background=texts)
-    for kind in (pa.string(), pa.large_string(), pa.binary(), pa.string_view(), pa.binary_view()):
-        column = pa.array(texts, kind)
-        assert lsh.plan(0.5, background=column) == expected
-        assert lsh.plan(0.5, background=pa.chunked_array([column[:7], column[7:]])) == expected
     column = pa.array([None, *texts])
-    assert lsh.plan(0.5, background=column.dictionary_encode()) == expected
-    table = pa.table({"text": column})
-    assert lsh.plan(0.5, background=table) == lsh.plan(0.5, background=table.to_reader()) == expected
-
-    numbers = pa.array([0.125, 0.5, 0.25])
-    for same in (numbers, pa.chunked_array([numbers[:1], numbers[1:]]), numbers.cast(pa.float32())):
-        assert lsh.plan(background=same) == lsh.plan(background=[0.125, 0.5, 0.25])
-    for kind in (pa.float64(), pa.float32()):
-        with pytest.raises(ValueError, match=r"^background must be similarities from 0 to 1, got nan among them"):
-            lsh.plan(background=pa.array([0.1, None], kind))
-    with pytest.raises(TypeError, match=r"^background must be similarities from 0 to 1 .*, got bool"):
-        lsh.plan(background=pa.array([True, None, False]))
-    for wrong in (pa.array([["a"], ["b"]]), pa.array([{"a": 1}])):
-        with pytest.raises(
-            TypeError, match=r"^background must be similarities from 0 to 1 or a collection of texts, got"
-        ):
-            lsh.plan(background=wrong)
-    for wrong in (pa.table({"a": texts, "b": texts}), pa.table({"a": [0.5]})):
-        with pytest.raises(
-            TypeError, match=r"^background must be one column .*, got a whole Table; pick a column, such"
-        ):
-            lsh.plan(background=wrong)
-
-
-@pytest.mark.parametrize("package", ["pandas", "polars"])
-def test_a_background_in_a_data_frame(package):
-    frames = pytest.importorskip(package)
-    texts = make_corpus(20)
-    expected = lsh.plan(0.5, background=texts)
-    assert lsh.plan(0.5, background=frames.Series([None, *texts])) == expected
-    assert lsh.plan(background=frames.Series([0.1, 0.5])) == lsh.plan(background=[0.1, 0.5])
-    with pytest.raises(ValueError, match=r"^background must be similarities from 0 to 1, got nan among them"):
-        lsh.plan(background=frames.Series([0.1, None]))
-    with pytest.raises(TypeError, match=r"^background must be similarities .*, got bool"):
-        lsh.plan(background=frames.Series([True, False]))
-    for columns in ({"a": [0.5]}, {"a": [0.5], "b": [0.5]}, {"a": texts, "b": texts}):
-        with pytest.raises(TypeError, match=r"^background must be one column .*, got a whole DataFrame; pick a column"):
-            lsh.plan(background=frames.DataFrame(columns))
-
-
-def test_missing_texts_come_before_texts():
-    """Missing texts count as empty, of whatever type; the others remain texts."""
-    texts = make_corpus(20)
-    expected = lsh.plan(0.5, background=texts)
-    for missing in (None, math.nan, ""):
-        assert lsh.plan(0.5, background=[missing, *texts]) == expected
-        assert lsh.plan(0.5, background=numpy.array([missing, *texts], object)) == expected
-        assert lsh.plan(0.5, background=iter([missing, *texts])) == expected
+    forms = [pa.array(texts, pa.string_view()), pa.array(texts, pa.large_binary()), column.dictionary_encode()]
+    for form in [*forms, pa.chunked_array([column[:7], column[7:]]), pa.table({"text": column}).to_reader()]:
+        assert lsh.plan(0.5, background=form) == lsh.plan(0.5, background=texts)
+    with pytest.raises(TypeError, match=r"^background must be similarities .* or a collection of texts, got"):
+        lsh.plan(background=pa.array([["a"], ["b"]]))
 
 
 def test_a_large_corpus_is_sampled_the_same_way_in_every_form():
     texts = make_corpus(60) * 100
     expected = lsh.plan(0.5, background=texts)
-    assert lsh.plan(0.5, background=iter(texts)) == expected
-    assert lsh.plan(0.5, background=numpy.array(texts)) == expected
+    assert lsh.plan(0.5, background=iter(texts)) == lsh.plan(0.5, background=numpy.array(texts)) == expected
     assert expected != lsh.plan(0.5, background=texts[:60])
 
 
 # The value.
 
-EVERY_FIELD = {"background": ["a text", "a test", "more text"], "shingles": Shingles(2, "char"), "documents": 500}
-
 
 def test_what_a_plan_is_made_of():
-    plan = lsh.plan(0.7, 0.9, 200, **EVERY_FIELD)
+    plan = lsh.plan(0.7, 0.9, 200, background=["a text", "a test", "more text"], shingles=Shingles(2), documents=500)
     assert (plan.threshold, plan.recall, plan.num_seeds) == (0.7, 0.9, 200)
     assert (plan.shingles, plan.documents) == (Shingles(2), 500)
     same = Plan(
@@ -537,37 +425,7 @@ def test_what_a_plan_is_made_of():
         documents=500,
     )
     assert same == plan
-    assert hash(same) == hash(plan)
     assert {type(same.threshold), type(same.num_seeds)} == {float, int}
-
-
-def test_every_value_of_a_plan_counts():
-    """Plans that differ in any field are not equal; bands never equal a plan."""
-    plan = lsh.plan(0.7, 0.9, 200, **EVERY_FIELD)
-    values = plan.to_dict()
-    others = {
-        "bands": Bands(40, 5).to_dict(),
-        "threshold": 0.8,
-        "recall": 0.8,
-        "num_seeds": 201,
-        "loss": 0.001,
-        "background": "others",
-        "false_candidates": 0.1,
-        "shingles": None,
-        "documents": 501,
-    }
-    assert others.keys() == values.keys()
-    for name, other in others.items():
-        assert Plan.from_dict(values | {name: other}) != plan
-    assert plan != plan.bands
-
-
-def test_a_plan_is_immutable():
-    plan = lsh.plan()
-    with pytest.raises(AttributeError, match="threshold"):
-        plan.threshold = 0.5
-    plan.to_dict()["bands"]["widths"].clear()
-    assert plan == lsh.plan(0.8)
 
 
 def test_repr():
@@ -589,14 +447,10 @@ def test_printed_plan():
     assert lines[9] == f"with 1,000 documents, each has {999 * share:.0f} false candidates"
     assert len(lines) == 10
     assert str(lsh.plan(0.8, 0.99, 128)).splitlines() == lines[:7]
-    one = lsh.plan(0.8, 0.5, 1, background=[0.1], documents=1)
-    assert str(one).splitlines()[0] == "1 band of 1 component, 1 in all"
-    assert str(one).splitlines()[5] == "planned for threshold 0.8, recall 0.5 and 1 seed"
-    assert str(one).splitlines()[7].endswith(f" {IN_VAIN}")
-    assert str(one).splitlines()[8:] == [
-        "computed from 1 given similarity",
-        "with 1 document, each has 0 false candidates",
-    ]
+    one = str(lsh.plan(0.8, 0.5, 1, background=[0.1])).splitlines()
+    assert one[0] == "1 band of 1 component, 1 in all"
+    assert one[5] == "planned for threshold 0.8, recall 0.5 and 1 seed"
+    assert one[-1] == "computed from 1 given similarity"
     unfiltered = made(0.8, 0.99, 128, filtered=False)
     found = f"{unfiltered.probability(0.8):.4f}"
     assert str(unfiltered).splitlines()[6:] == [f"a pair at 0.8 shares a band with probability {found}"]
@@ -618,15 +472,9 @@ def test_what_is_less_than_1_is_not_printed_as_1():
     [
         ({"bands": "20x5"}, TypeError, "bands of a Plan must be a Bands, got str"),
         ({"bands": Bands(20, 7)}, ValueError, "bands take 140 components, a fingerprint has 128"),
-        (
-            {"bands": Bands(5, 20)},
-            ValueError,
-            "bands must reach a recall of 0.99 at 0.8, got 0.0.* with 5x20; use lsh",
-        ),
+        ({"bands": Bands(5, 20)}, ValueError, "bands must reach a recall of 0.99 at 0.8, got 0.0.* with 5x20; use lsh"),
         ({"bands": Bands(20, 6), "loss": 0.01}, ValueError, "bands must reach a recall of 0.99 at 0.8, got 0.98"),
         ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
-        ({"recall": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
-        ({"num_seeds": 0}, ValueError, "num_seeds must be 1 or more, got 0"),
         ({"loss": 1}, ValueError, "loss must be 0 to 1, got 1"),
         ({"loss": None}, TypeError, "loss must be a number .* got NoneType"),
         ({"false_candidates": 0.5}, ValueError, "false_candidates requires background"),
@@ -645,23 +493,13 @@ def test_bad_plans(changed, error, message):
         Plan(**(good | changed))
 
 
-def test_a_plan_from_a_bad_dict():
-    values = lsh.plan().to_dict()
-    with pytest.raises(TypeError, match="plan must be a dict that to_dict returned, got list"):
-        Plan.from_dict([])
-    with pytest.raises(ValueError, match="the keys that to_dict returns; missing: loss"):
-        Plan.from_dict({name: value for name, value in values.items() if name != "loss"})
-    with pytest.raises(ValueError, match="the keys that to_dict returns; unknown: cost"):
-        Plan.from_dict(values | {"cost": 1})
-
-
 # A plan as `bands`.
 
 
 def test_a_plan_in_place_of_a_recall():
     """A plan gives the same result as its recall passed alone, with each kind of verification."""
     texts = pairs_of_texts(80, 100, 300)
-    for threshold, recall, count in ((0.8, 0.99, 128), (0.8, 0.6, 100), (0.7, 0.9, 64)):
+    for threshold, recall, count in ((0.8, 0.99, 128), (0.7, 0.9, 64)):
         plan = lsh.plan(threshold, recall, count)
         by_recall = lsh.deduplicate(texts, threshold, recall=recall, shingles=WORDS, num_seeds=count)
         by_plan = lsh.deduplicate(texts, threshold, bands=plan, shingles=WORDS)
@@ -696,43 +534,29 @@ def test_the_filter_of_a_plan_is_used(monkeypatch):
 
 
 def test_a_plan_for_something_else():
-    plan, hasher = lsh.plan(0.7, 0.9, 64), MinHasher(128)
-    for function in (lsh.deduplicate, lambda *given, **named: lsh.find_pairs(given[0], threshold=given[1], **named)):
-        with pytest.raises(ValueError, match=r"bands are planned for threshold=0.7, got threshold=0.8; .*=plan.bands"):
-            function(["a"], 0.8, bands=plan)
-        with pytest.raises(
-            ValueError, match="bands are planned for num_seeds=64, got num_seeds=128; make a plan for it"
-        ):
-            function(["a"], 0.7, bands=plan, num_seeds=128)
-        with pytest.raises(ValueError, match="bands are planned for num_seeds=64, got num_seeds=128"):
-            function(["a"], 0.7, bands=plan, hasher=hasher)
-        with pytest.raises(ValueError, match="recall and bands cannot be combined"):
-            function(["a"], 0.7, bands=plan, recall=0.9)
-    assert lsh.deduplicate(["a"], 0.8, bands=plan.bands, hasher=hasher).keep.all()
-
-
-def test_plain_bands_are_advised_only_where_they_fit():
+    """The error advises plain bands where they fit."""
     plan = lsh.plan(0.8, 0.99, 128)  # of 127 components
-    for count, remedy in (
-        (127, "make a plan for it, or pass bands=plan.bands to use the bands as they are"),
-        (100, "make a plan for it"),
-    ):
-        with pytest.raises(ValueError, match=f"^bands are planned for num_seeds=128, got num_seeds={count}; {remedy}$"):
-            lsh.deduplicate(["a"], bands=plan, num_seeds=count)
-    assert lsh.deduplicate(["a"], bands=plan.bands, num_seeds=127).keep.all()
+    fitting = "make a plan for it, or pass bands=plan.bands to use the bands as they are$"
+    for function in (lsh.deduplicate, lambda *given, **named: lsh.find_pairs(given[0], threshold=given[1], **named)):
+        with pytest.raises(ValueError, match=f"^bands are planned for threshold=0.8, got threshold=0.7; {fitting}"):
+            function(["a"], 0.7, bands=plan)
+        for count, remedy in ((127, fitting), (100, "make a plan for it$")):
+            message = f"bands are planned for num_seeds=128, got num_seeds={count}; {remedy}"
+            for other in ({"num_seeds": count}, {"hasher": MinHasher(count)}):
+                with pytest.raises(ValueError, match=f"^{message}"):
+                    function(["a"], 0.8, bands=plan, **other)
+        with pytest.raises(ValueError, match="recall and bands cannot be combined"):
+            function(["a"], 0.8, bands=plan, recall=0.9)
+    assert lsh.deduplicate(["a"], 0.7, bands=plan.bands, hasher=MinHasher(127)).keep.all()
 
 
 def test_a_plan_cuts_the_texts_as_its_background():
     texts = ["red green blue white", "red green blue black", "one two three four"]
     plan = lsh.plan(0.6, 0.9, background=texts, shingles=WORDS)
-    hasher = MinHasher(128, scheme="fss", shingles=WORDS)
-    expected = list(lsh.find_pairs(texts, 0.6, bands=plan.bands, shingles=WORDS))
-    assert expected == [(0, 1, 0.6)]
-    for options in ({}, {"shingles": WORDS}, {"hasher": hasher}):
+    for options in ({}, {"shingles": WORDS}, {"hasher": MinHasher(128, scheme="fss", shingles=WORDS)}):
         result = lsh.deduplicate(texts, 0.6, bands=plan, **options)
         assert result.parameters["hasher"].shingles == WORDS
-        assert result.removed["document"].tolist() == [1]
-        assert list(lsh.find_pairs(texts, 0.6, bands=plan, **options)) == expected
+        assert list(lsh.find_pairs(texts, 0.6, bands=plan, **options)) == [(0, 1, 0.6)]
     for other in ({"shingles": Shingles(8)}, {"hasher": MinHasher(128)}):
         shingles = other.get("shingles") or other["hasher"].shingles
         message = f"bands are planned for shingles={WORDS!r}, got shingles={shingles!r}; make a plan for it, or pass "
@@ -745,27 +569,19 @@ def test_a_plan_cuts_the_texts_as_its_background():
 
 
 def test_a_plan_for_a_cache():
-    plan = lsh.plan(0.8, 0.99, 100)
-    assert lsh.Cache(MinHasher(100), bands=plan).bands == plan.bands
-    assert lsh.lsh.Cache(plan, MinHasher(100)).bands == plan.bands
-    for count, remedy in ((50, "make a plan for it$"), (128, "or pass bands=plan.bands to use the bands as they are")):
-        with pytest.raises(ValueError, match=f"bands are planned for num_seeds=100, got num_seeds={count}; .*{remedy}"):
-            lsh.Cache(MinHasher(count), bands=plan)
-    assert lsh.Cache(MinHasher(128), bands=plan.bands).bands == plan.bands
-
-
-def test_a_cache_refuses_a_plan_for_other_shingles():
-    plan = lsh.plan(0.6, 0.9, background=["red green blue white", "red green blue black"], shingles=WORDS)
-    assert lsh.Cache(MinHasher(128, shingles=WORDS), bands=plan).bands == plan.bands
-    hasher = MinHasher(128, char_ngram=5)
-    message = (
-        f"bands are planned for shingles={WORDS!r}, got shingles={hasher.shingles!r}; make a plan for it, or pass "
-        "bands=plan.bands to use the bands as they are"
-    )
-    for make in (lambda bands: lsh.Cache(hasher, bands=bands), lambda bands: lsh.lsh.Cache(bands, hasher)):
-        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-            make(plan)
-        assert make(plan.bands).bands == plan.bands
+    plan = lsh.plan(0.6, 0.9, 100, background=["red green blue white", "red green blue black"], shingles=WORDS)
+    as_they_are = "make a plan for it, or pass bands=plan.bands to use the bands as they are$"
+    other = MinHasher(100, char_ngram=5)
+    for make in (lambda hasher, bands: lsh.Cache(hasher, bands=bands), lambda *given: lsh.lsh.Cache(*given[::-1])):
+        assert make(MinHasher(100, shingles=WORDS), plan).bands == plan.bands
+        for count, remedy in ((50, "make a plan for it$"), (128, as_they_are)):
+            message = f"bands are planned for num_seeds=100, got num_seeds={count}; {remedy}"
+            with pytest.raises(ValueError, match=f"^{message}"):
+                make(MinHasher(count, shingles=WORDS), plan)
+        message = re.escape(f"bands are planned for shingles={WORDS!r}, got shingles={other.shingles!r}; ")
+        with pytest.raises(ValueError, match=f"^{message}{as_they_are}"):
+            make(other, plan)
+        assert make(other, plan.bands).bands == plan.bands
 
 
 # The filter.
@@ -786,8 +602,7 @@ def test_least_equal_against_twin(num_seeds, threshold, loss):
         assert passing(num_seeds, least, similarity) == pytest.approx(float(passed), rel=1e-10, abs=1e-300)
 
 
-@pytest.mark.parametrize("num_seeds", [1000, 4096])
-@pytest.mark.parametrize("threshold", [0.01, 0.5, 0.8, 0.999])
+@pytest.mark.parametrize(("num_seeds", "threshold"), [(1000, 0.01), (4096, 0.5), (4096, 0.8), (1000, 0.999)])
 def test_least_equal_of_many(num_seeds, threshold):
     """Compared with sums of Python's floats, which are exact enough: no small term is lost by rounding."""
     p = threshold + (1 - threshold) / 256
@@ -804,11 +619,8 @@ def test_identical_texts_pass(num_seeds):
         assert least_equal(num_seeds, 1.0, loss) == num_seeds
         assert least_equal(num_seeds, 0.8, loss) <= num_seeds
     assert passing(num_seeds, num_seeds, 1.0) == 1.0
-
-
-def test_nothing_to_lose():
-    assert least_equal(128, 0.8, 0.0) == 0
-    assert passing(128, 0, 0.3) == pytest.approx(1.0, abs=1e-12)
+    assert least_equal(num_seeds, 0.8, 0.0) == 0  # nothing may be lost
+    assert passing(num_seeds, 0, 0.3) == pytest.approx(1.0, abs=1e-12)
 
 
 @given(threshold=some_thresholds.map(lambda t: max(t, 0.05)), recall=some_recalls, s=st.floats(0, 1))
@@ -843,31 +655,6 @@ def test_recall_of_pairs_at_the_threshold(shared, recall, scheme):
     if scheme == "murmur3":  # and the bands find no more pairs than planned
         found = lsh.plan(threshold, recall, 128).probability(threshold)
         assert binomial_tail(len(pairs), count, found) > ALPHA
-
-
-def test_recall_is_what_is_planned_with(monkeypatch):
-    """Different bands miss different pairs. The filter of a plan loses more than the filter of given bands."""
-    texts = pairs_of_texts(80, 100, 1000)
-
-    def kept(**options) -> list[bool]:
-        pairs = list(lsh.find_pairs(texts, threshold=0.8, shingles=WORDS, **options))
-        result = lsh.deduplicate(texts, 0.8, shingles=WORDS, **options)
-        assert result.removed["document"].tolist() == [j for _, j, _ in pairs]
-        return result.keep.tolist()
-
-    default = kept()
-    assert default == kept(recall=0.99)
-    assert default != kept(bands=Bands(20, 6))
-    for recall, count in ((0.99, 128), (0.9, 100)):
-        planned = kept(recall=recall, num_seeds=count)
-        plan = lsh.plan(0.8, recall, count)
-        assert kept(bands=plan) == kept(bands=plan, num_seeds=count) == planned
-        given = kept(bands=plan.bands, num_seeds=count)
-        with monkeypatch.context() as patch:
-            patch.setattr(lsh.sketch.sketch_filter, "LOSS", lsh.sketch.sketch_filter.loss_of(recall))
-            assert kept(bands=plan.bands, num_seeds=count) == planned
-        assert sum(given) <= sum(planned)
-    assert planned != default
 
 
 def test_a_recall_that_is_not_kept_is_seen():

@@ -22,34 +22,13 @@ PIECE = 1 << 23  # bytes: PIECE in _minhash.pyx, which fss reads at once
 def mixed(size: int, seed: int) -> bytes:
     """Words of ASCII and others, punctuation, white space and undecodable bytes, with a space at the end."""
     draw = random.Random(seed)
-    parts = [
-        "é".encode(),
-        "\U0001f600".encode(),
-        b"\x80\x80\x80\x80\x80",
-        b"\xff",
-        b"\xe2\x82",
-        b" ",
-        b"  ",
-        b", ",
-        b"abc",
-        b"x",
-    ]
+    characters = ["é".encode(), "\U0001f600".encode(), b" ", b"  ", b", ", b"abc", b"x"]
+    parts = [*characters, b"\x80\x80\x80\x80\x80", b"\xff", b"\xe2\x82"]
     made = b"".join(draw.choices(parts, k=size // 2))
     return made[: size - 1] + b" "
 
 
-def slow(value: object) -> object:
-    return pytest.param(value, marks=pytest.mark.slow)
-
-
-SHINGLES = [
-    slow(Shingles(1, "byte")),
-    Shingles(9, "byte"),
-    slow(Shingles(1)),
-    Shingles(8),
-    slow(Shingles(1, "word")),
-    Shingles(3, "word"),
-]
+SHINGLES = [Shingles(n, unit) for unit in ("word", "char", "byte") for n in (3, 9, 1)]
 
 
 @pytest.mark.few(1)
@@ -63,7 +42,8 @@ def test_fss_in_pieces(shingles):
         assert numpy.array_equal(hasher.fingerprint(text * times), hasher.fingerprint(text * 2))
 
 
-@pytest.mark.parametrize("gap", [", ", slow(" "), slow("\u3000")])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("gap", [", ", " ", "\u3000"])
 def test_fss_of_words_far_apart(gap):
     """Whole pieces without a word, and the end of a text too short for another shingle."""
     for n in (1, 3):
@@ -78,7 +58,7 @@ def test_fss_of_words_far_apart(gap):
 @pytest.mark.few(4)
 @pytest.mark.parametrize("hashbytes", [4, 8])
 @pytest.mark.parametrize(
-    "shingles", [*SHINGLES, slow(Shingles(40, "byte")), slow(Shingles(3000, "char")), Shingles(90_000)], ids=str
+    "shingles", [*SHINGLES, Shingles(40, "byte"), Shingles(3000, "char"), Shingles(90_000)], ids=str
 )
 def test_murmur3_in_pieces(shingles, hashbytes):
     """With many seeds a text is cut into small pieces; with one it is not cut."""
@@ -102,26 +82,8 @@ def test_murmur3_in_pieces(shingles, hashbytes):
 )
 def test_normalisation_in_pieces(options, monkeypatch):
     draw = random.Random(3)
-    parts = [
-        "Σ",
-        "ΑΣ",
-        "e\u0301",
-        "\u0301",
-        " ",
-        "  ",
-        ". ",
-        " .",
-        "İ",
-        "ﬁ",
-        "A",
-        "9",
-        "\u3000",
-        "\n",
-        "ß",
-        "한",
-        "ᄒ",
-        "ᅡ",
-    ]
+    parts = ["Σ", "ΑΣ", "e\u0301", "\u0301", " ", "  ", ". ", " .", "İ", "ﬁ", "A", "9", "\u3000", "\n", "ß"]
+    parts += ["한", "ᄒ", "ᅡ"]
     texts = ["".join(draw.choices(parts, k=400)).encode() for _ in range(60)] + [mixed(3000, 4)]
     shingles = Shingles(5, **options)
     whole = [shingles.apply(text) for text in texts]
@@ -177,14 +139,12 @@ def two_texts(beyond_ascii: bool) -> list[str]:
 
 WORK: dict[str, Callable[[list[str]], object]] = {
     "compare bytes": lambda texts: lsh.jaccard(*texts),
-    "compare long bytes": lambda texts: lsh.jaccard(*texts, shingles=Shingles(12)),
     "compare words": lambda texts: lsh.jaccard(*texts, shingles=Shingles(5, "word")),
     "murmur3": lambda texts: MinHasher(1000, char_ngram=8).fingerprints(texts, num_threads=2),
     "murmur3 of one text": lambda texts: MinHasher(1000, char_ngram=8).fingerprint(texts[0]),
-    "normalise": lambda texts: lsh.deduplicate(
+    "deduplicate": lambda texts: lsh.deduplicate(
         texts, shingles=Shingles(8, lowercase=True, normalize="NFKC"), num_threads=2
     ),
-    "deduplicate": lambda texts: lsh.deduplicate(texts, num_threads=2),
 }
 
 

@@ -10,9 +10,11 @@ import gc
 import re
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
+import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from producer import INDICES, Node, Producer, damaged, encoded, node, packed, runs, table
@@ -23,22 +25,13 @@ from lsh._minhash import UNIT_CODES, shingles
 from lsh.sketch.hasher import STREAM_BATCH
 from lsh.text.batch import Batch
 from lsh.text.collections import as_batch, pieces
-from lsh.text.columns import Column, Columns, fixed_width
+from lsh.text.columns import Columns, fixed_width
 
 HASHER = lsh.MinHasher(16, scheme="fss", shingles=lsh.Shingles(3))
 WHOLE = 2**62 - 1  # a shingle as long as any text
 LAYOUTS = ["u", "U", "z", "Z", "vu", "vz"]
 SAMPLE = ["a", "", "h\xe9llo w\xf6rld, a text beyond twelve bytes", "\u6f22\u5b57", "plain", "plain", "x" * 13, "y" * 9]
 BYTES = [text.encode() for text in SAMPLE]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_collection():
-    """Exclude older objects from garbage collection: many tests here call it, and it should be fast."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def held(batch: Batch) -> list[bytes]:
@@ -106,19 +99,6 @@ def test_every_kind_of_text():
     assert np.array_equal([HASHER.fingerprint(text) for text in kinds], HASHER.fingerprints(kinds))
 
 
-def test_sizes_are_those_of_the_objects():
-    class Liar:
-        def __len__(self):
-            return 1000
-
-    for kind in (list, tuple):
-        assert held(Batch(type("Long", (Liar, kind), {})(["a", "b"]))) == [b"a", b"b"]
-    for text in ("a", "\xe9", b"c", bytearray(b"d")):
-        long = type("Long", (Liar, type(text)), {"isascii": lambda self: True, "__bytes__": lambda self: b"no"})
-        made = long(text) if isinstance(text, (str, bytes)) else long(bytes(text))
-        assert held(Batch([made])) == [as_bytes(text)]
-
-
 class LongBytes(bytes):
     def __len__(self) -> int:
         return 2**62
@@ -143,21 +123,11 @@ class LongArray(bytearray):
 @pytest.mark.parametrize("text", [LongBytes(b"abc"), LongText("abc"), LongText("äöü"), LongArray(b"abc")])
 def test_a_text_is_as_long_as_it_is_whatever_its_class_says(text):
     plain = bytes(memoryview(text)) if not isinstance(text, str) else str.encode(text)
-    assert Batch([text]).sizes().tolist() == [memoryview(plain).nbytes]
-    np.testing.assert_array_equal(lsh.MinHasher(4).fingerprint(text), lsh.MinHasher(4).fingerprint(plain))
-
-
-def test_a_batch_checks_what_it_is_given():
-    data, batch = np.zeros(4, np.uint8), Batch(["a", "b"])
-    for offsets in ([], [-1, 2], [0, 5], [0, 3, 2, 4]):
-        with pytest.raises(ValueError, match="offsets must"):
-            Batch.of_bytes(data, np.array(offsets, np.int64))
-    for room in (1, 3):
-        with pytest.raises(ValueError, match="out must have as many bytes"):
-            batch.write(np.zeros(room, np.uint8))
-    for positions in ([2], [-1], [0, 5]):
-        with pytest.raises(IndexError, match="positions must be from 0 to 1"):
-            batch.take(positions)
+    for kind in (list, tuple):
+        collection = type("Long", (kind,), {"__len__": lambda self: 1000})([text])
+        assert held(Batch(collection)) == [plain]
+        assert Batch(collection).sizes().tolist() == [len(plain)]
+    assert np.array_equal(lsh.MinHasher(4).fingerprint(text), lsh.MinHasher(4).fingerprint(plain))
 
 
 def test_what_may_change_is_copied():
@@ -167,37 +137,13 @@ def test_what_may_change_is_copied():
     assert held(batch) == [b"before"]
 
 
-@pytest.mark.parametrize("text", [None, 1, ["text"], np.array([1]), object()])
+@pytest.mark.parametrize("text", [None, 1, object(), ["a text"], ("a", "b"), np.array(["a text"])], ids=type)
 def test_one_text_of_a_wrong_type(text):
-    with pytest.raises(TypeError, match=r"^text must be str, bytes, bytearray or memoryview, got "):
+    several = isinstance(text, (list, tuple, np.ndarray))
+    remedy = "; for several texts, use fingerprints" if several else ""
+    message = f"text must be str, bytes, bytearray or memoryview, got {type(text).__name__}{remedy}"
+    with pytest.raises(TypeError, match=f"^{message}$"):
         HASHER.fingerprint(text)
-
-
-@pytest.mark.parametrize("texts", [["a text"], ("a", "b"), np.array(["a text"])], ids=["list", "tuple", "array"])
-def test_several_texts_in_place_of_one(texts):
-    with pytest.raises(TypeError, match=r", got (list|tuple|ndarray); for several texts, use fingerprints$"):
-        HASHER.fingerprint(texts)
-
-
-@pytest.mark.parametrize(
-    "hasher",
-    [
-        HASHER,
-        lsh.MinHasher(7, char_ngram=2, hashbytes=4),
-        lsh.MinHasher(7, char_ngram=2),
-        lsh.MinHasher(7, scheme="fss", shingles=lsh.Shingles(2, unit="word")),
-        lsh.MinHasher(7, shingles=lsh.Shingles(2, unit="word", lowercase=True)),
-    ],
-)
-def test_one_fingerprint_is_a_row(hasher):
-    for text in [*SAMPLE, *BYTES, "LONG text " * 1000]:
-        row = hasher.fingerprint(text)
-        assert np.array_equal(row, hasher.fingerprints([text])[0])
-        assert (row.dtype, row.shape) == (hasher.dtype, (hasher.num_seeds,))
-        assert row.flags.aligned
-        assert not row.flags.writeable
-        with pytest.raises(ValueError):
-            row.flags.writeable = True
 
 
 def test_other_threads_may_change_the_list():
@@ -251,27 +197,10 @@ def test_parts_and_joins():
         assert held(Batch(Batch(source, start=1), start=1, stop=4)) == BYTES[2:5]
         changed = [text if text.isascii() else text[::-1] for text in BYTES[1:]]
         assert held(Batch(source, transform=lambda text: text[::-1], start=1)) == changed
-        for start, stop in [(-1, 2), (3, 2), (0, len(SAMPLE) + 1)]:
-            with pytest.raises(ValueError, match="start and stop"):
-                Batch(source, start=start, stop=stop)
     joined = Batch.join([Batch(SAMPLE, start=4), Batch([]), Batch([None, "b"], missing=True), Batch(column)])
     assert held(joined) == [*BYTES[4:], b"", b"b", *BYTES]
     assert [part.num_missing for part in (joined, Batch(joined, start=5), Batch(joined, stop=4))] == [1, 0, 0]
     assert Batch(joined, transform=bytes.upper).num_missing == 1
-    with pytest.raises(TypeError, match="got dict"):
-        Batch({})
-    with pytest.raises(TypeError):
-        Batch(["\xe9"], transform=bytes.decode)
-
-
-@pytest.mark.parametrize("make", [list, tuple, iter, lambda found: next(Columns(Producer(node("u", found))))])
-def test_a_missing_text_is_named(make):
-    bad = [b"a", b"b", None]
-    taken = make(bad)
-    if isinstance(taken, Column):
-        taken = Producer(node("u", bad))
-    with pytest.raises(ValueError, match=r"^texts\[2\] is None; drop it, or count it .* missing='empty'$"):
-        HASHER.fingerprints(taken)
 
 
 class NAType:
@@ -294,28 +223,64 @@ def test_every_null_counts_as_missing(null, make):
         HASHER.fingerprints(make(["a", 1.5]), missing="empty")
 
 
-def test_missing_texts_of_a_matrix_and_a_cache():
+def test_missing_texts_of_a_matrix():
     texts = ["a text", None, "a text"]
     with pytest.raises(ValueError, match="missing='empty'"):
         lsh.jaccard_matrix(texts)
     found = lsh.jaccard_matrix(texts, texts[:2], missing="empty")
     assert np.array_equal(found, [[1, 0], [0, 0], [1, 0]])
-    cache = lsh.Cache(HASHER, num_bands=HASHER.num_seeds)
-    with pytest.raises(ValueError, match="missing='empty'"):
-        cache.add_docs(texts, list("abc"))
-    cache.add_docs(texts, list("abc"), missing="empty")
-    assert cache.get_all_duplicates() == {("a", "c")}
 
 
-def test_a_lazy_table_has_to_be_collected():
-    class LazyFrame:
-        columns = ("text",)
+class LazyFrame:
+    """Like a table of polars that has not been computed."""
 
-        def collect(self):
-            return self
+    columns = ("text",)
 
-    with pytest.raises(TypeError, match="collect it and pass"):
-        HASHER.fingerprints(LazyFrame())
+    def collect(self):
+        return self
+
+
+COLLECTION = "must be a collection of texts, got "
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        ("a text", TypeError, COLLECTION + "one str; put it in a list"),
+        (bytearray(b"a text"), TypeError, COLLECTION + "one bytearray; put it in a list"),
+        (0.8, TypeError, COLLECTION + "the number 0.8"),
+        (None, TypeError, COLLECTION + "NoneType"),
+        (len, TypeError, COLLECTION + "a builtin_function_or_method; call it, and pass what it returns$"),
+        (list, TypeError, COLLECTION + "a type; call it"),
+        (Path("a.txt"), TypeError, COLLECTION + r"a path \(PosixPath|a path \(WindowsPath"),
+        (lsh.Cache(HASHER), TypeError, COLLECTION + "the ids of a stored Cache; pass the texts"),
+        ({"a", "b"}, TypeError, "must be in a definite order, got set"),
+        ({"a": 1}, TypeError, "must be in a definite order, got dict"),
+        (LazyFrame(), TypeError, "must be one column of texts, got a whole LazyFrame; collect it and pass"),
+        (np.array("text"), TypeError, COLLECTION + "ndarray"),
+        (np.array([1, 2]), TypeError, r"texts\[0\] must be str, .* got int"),
+        (np.array([[b"a", b"b"]]), ValueError, "must have one dimension, got 2; pick a column"),
+        (np.empty((2, 0), object), ValueError, "must have one dimension, got 2; pick a column"),
+    ],
+)
+def test_no_collection(bad, error, message):
+    with pytest.raises(error, match=message):
+        HASHER.fingerprints(bad)
+
+
+def test_a_function_must_be_called():
+    """`deduplicate` and `find_pairs` call it; everything else says so."""
+    cache = lsh.Cache(HASHER)
+    for call in (
+        HASHER.fingerprints,
+        HASHER.chunks,
+        lsh.jaccard_matrix,
+        cache.query_docs,
+        lambda texts: cache.add_docs(texts, [1]),
+        lambda texts: lsh.plan(background=texts),
+    ):
+        with pytest.raises(TypeError, match="must be a collection of texts, got a function; call it, and pass what"):
+            call(lambda: ["some text"])
 
 
 # numpy.
@@ -333,6 +298,7 @@ def test_arrays_of_nothing():
     assert_taken(np.array([b"", b""]), [b"", b""])
     assert_taken(np.zeros(3, "S0"), [b""] * 3)
     assert_taken(np.array([]), [])
+    assert_taken(np.ma.masked_array([b"a", b"b", b"c"], [False, True, False]), [b"a", None, b"c"])
 
 
 @given(st.lists(st.binary(max_size=9), max_size=20))
@@ -349,8 +315,6 @@ def test_fixed_width_bytes_are_not_copied():
     assert held(batch) == [b"one", b"six"]
     with pytest.raises(ValueError):
         array.resize(1000)  # its memory is in use
-    with pytest.raises(ValueError, match="dtype S"):
-        fixed_width(np.array(["a"]))
 
 
 @pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="this numpy has no StringDType; 2.0 has")
@@ -363,101 +327,79 @@ def test_arrays_of_strings():
             HASHER.fingerprints(array)
 
 
-def test_masked_texts_are_missing():
-    assert_taken(np.ma.masked_array([b"a", b"b", b"c"], [False, True, False]), [b"a", None, b"c"])
-
-
-@pytest.mark.parametrize("array", [np.array([[b"a", b"b"]]), np.array([["a"], ["b"]]), np.empty((2, 0), object)])
-def test_arrays_of_more_dimensions(array):
-    with pytest.raises(ValueError, match="texts must have one dimension, got 2; pick a column"):
-        HASHER.fingerprints(array)
-
-
-def test_arrays_of_numbers():
-    with pytest.raises(TypeError, match=r"texts\[0\] must be str, .* got int"):
-        HASHER.fingerprints(np.array([1, 2]))
-    with pytest.raises(TypeError, match="collection of texts, got ndarray"):
-        HASHER.fingerprints(np.array("text"))
-
-
 # Arrow, hand-made.
 
-collections = st.lists(st.none() | texts.map(as_bytes), max_size=20)
 margins = st.integers(0, 11)
 
 
-@given(st.sampled_from(LAYOUTS), collections, margins, margins)
-def test_layouts(layout, collection, before, after):
-    source = Producer(node(layout, collection, before, after))
-    assert_taken(source, collection)
-    assert as_batch("texts", source, True).num_missing == collection.count(None)
-    assert source.ledger.settled()
+def settled(source: Producer) -> bool:
+    """Whether every struct that was exported has been released once, at the latest with the garbage."""
+    if source.ledger.out:
+        gc.collect()
+    return source.ledger.settled()
 
 
-@given(st.integers(0, 5), st.lists(st.none() | st.binary(min_size=5, max_size=5)), margins)
-def test_fixed_size_binary(width, collection, before):
-    collection = [text and text[:width] for text in collection]
-    assert_taken(Producer(node(f"w:{width}", collection, before)), collection)
+@st.composite
+def columns(draw) -> tuple[list[Node], list[bytes | None]]:
+    """The chunks of a column: plain, by a dictionary or by run ends, perhaps in a table; and its texts."""
+    layout = draw(st.sampled_from([*LAYOUTS, *LAYOUTS, *(f"w:{width}" for width in range(6))]))
+    width = int(layout[2:]) if layout.startswith("w") else None
+    text = texts.map(as_bytes) if width is None else st.binary(min_size=width, max_size=width)
+    kind, index, in_table = draw(st.integers(0, 2)), draw(st.sampled_from(list(INDICES))), draw(st.booleans())
+    ends, values = draw(st.sampled_from("sil")), draw(st.sampled_from(["", *INDICES]))
+    nodes, expected = [], []
+    for chunk in draw(st.lists(st.lists(st.none() | text, max_size=20), min_size=1, max_size=4)):
+        if kind == 0:
+            nodes.append(node(layout, chunk, draw(margins), draw(margins)))
+        elif kind == 1:
+            nodes.append(encoded(layout, index, chunk, draw(margins)))
+        else:
+            chunk = [text for text in chunk for _ in range(1 + len(text or b"") % 4)]
+            nodes.append(runs(ends, chunk, layout, draw(margins), values))
+        expected += chunk
+    return [table(made) for made in nodes] if in_table else nodes, expected
 
 
-@given(st.sampled_from(LAYOUTS), st.sampled_from(list(INDICES)), collections, margins)
-def test_dictionaries(layout, index, collection, before):
-    assert_taken(Producer(encoded(layout, index, collection, before)), collection)
-
-
-@given(
-    st.sampled_from(LAYOUTS),
-    st.sampled_from("sil"),
-    collections,
-    margins,
-    st.sampled_from(["", *INDICES]),
-    st.booleans(),
-)
-def test_run_ends(layout, index, collection, before, dictionary, as_table):
-    collection = [text for text in collection for _ in range(1 + len(text or b"") % 4)]
-    made = runs(index, collection, layout, before, dictionary)
-    source = Producer(table(made) if as_table else made)
-    assert_taken(source, collection)
-    assert source.ledger.settled()
-
-
-def test_run_ends_of_a_sliced_table():
-    rows = table(runs("i", [*BYTES[:4], None, None, *BYTES[4:]], before=3), offset=3, valid=bytes([0b11110111, 0xFF]))
-    assert_taken(Producer(damaged(rows, nulls=-1)), [None, None, None, *SAMPLE[4:]])
-    assert_taken(
-        Producer(Node("+r", 4, (), 2, 0, (Node("s", 2, (None, packed("h", [3, 6]))), Node("n", 2, ())))), [None] * 4
-    )
-    assert_taken(Producer(Node("+r", 0, (), 0, 0, (Node("i", 0, (None, None)), node("u", [])))), [])
-
-
-@given(st.lists(st.tuples(collections, margins), min_size=1, max_size=5), st.sampled_from(LAYOUTS), st.booleans())
-def test_streams(chunks, layout, as_table):
-    nodes = [node(layout, chunk, before) for chunk, before in chunks]
-    if as_table:
-        nodes = [table(made) for made in nodes]
-    expected = [text for chunk, _ in chunks for text in chunk]
-    assert read(Producer(*nodes, stream=True), True) == [as_bytes(text) for text in expected]
-    source = Producer(*nodes, stream=True)
+@strategies.examples(180)
+@given(columns(), st.booleans())
+def test_columns_and_streams(column, stream):
+    nodes, expected = column
+    for _ in range(2):
+        source = Producer(*nodes, stream=stream)
+        batch = as_batch("texts", source, True)
+        assert held(batch) == [as_bytes(text) for text in expected]
+        assert batch.num_missing == expected.count(None)
+        del batch
+        assert source.ledger.settled()
+    source = Producer(*nodes, stream=stream)
     rows = HASHER.fingerprints(source, missing="empty")
     assert np.array_equal(rows, HASHER.fingerprints(expected, missing="empty"))
     assert source.ledger.settled()
 
 
-def test_a_table_of_one_column():
-    column = node("vu", [*BYTES[:3], None, *BYTES[3:]], before=2)
-    assert_taken(Producer(table(column)), [*SAMPLE[:3], None, *SAMPLE[3:]])
-    assert_taken(Producer(table(column, offset=2)), [SAMPLE[2], None, *SAMPLE[3:]])
-    rows = table(column, offset=2, valid=bytes([0b11101011, 0xFF]))  # 2 and 4 are missing
-    assert_taken(Producer(rows), [None, None, None, *SAMPLE[4:]])
-    assert_taken(Producer(table(encoded("u", "c", BYTES, before=3))), SAMPLE)
+GAP = node("vu", [*BYTES[:3], None, *BYTES[3:]], before=2)
+SLICED_RUNS = runs("i", [*BYTES[:4], None, None, *BYTES[4:]], before=3)
 
 
-def test_all_missing():
-    for buffers in [(), (None,)]:
-        source = Producer(Node("n", 3, buffers))
-        assert_taken(source, [None] * 3)
-        with pytest.raises(ValueError, match=r"^texts\[0\] is None"):
-            HASHER.fingerprints(source)
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (table(GAP, offset=2), [SAMPLE[2], None, *SAMPLE[3:]]),
+        (table(GAP, offset=2, valid=bytes([0b11101011, 0xFF])), [None, None, None, *SAMPLE[4:]]),  # 2, 4 are missing
+        (damaged(table(SLICED_RUNS, offset=3, valid=bytes([0b11110111, 0xFF])), nulls=-1), [None] * 3 + SAMPLE[4:]),
+        (Node("+r", 4, (), 2, 0, (Node("s", 2, (None, packed("h", [3, 6]))), Node("n", 2, ()))), [None] * 4),
+        (Node("+r", 0, (), 0, 0, (Node("i", 0, (None, None)), node("u", []))), []),
+        (Node("n", 3, ()), [None] * 3),
+        (Node("n", 3, (None,)), [None] * 3),
+        (Node("u", 0, (None,) * 3), []),
+        (Node("vu", 0, (None,) * 3), []),
+        (Node("w:3", 0, (None,) * 2), []),
+        (Node("w:0", 2, (None, None)), [b"", b""]),
+        (damaged(node("u", [b"", b""]), buffers=(None, packed("i", [0, 0, 0]), None)), [b"", b""]),
+    ],
+)
+def test_columns_that_are_sliced_missing_or_empty(source, expected):
+    assert_taken(Producer(source), expected)
 
 
 def test_a_long_column_is_cut_into_chunks():
@@ -470,8 +412,7 @@ def test_a_long_column_is_cut_into_chunks():
         assert [position for position, _ in chunks] == [0, STREAM_BATCH, 2 * STREAM_BATCH, 3 * STREAM_BATCH]
         assert np.array_equal(np.concatenate([rows for _, rows in chunks]), expected)
     del chunks
-    gc.collect()
-    assert source.ledger.settled()
+    assert settled(source)
 
 
 def test_a_stream_is_taken_as_it_is_needed():
@@ -481,8 +422,7 @@ def test_a_stream_is_taken_as_it_is_needed():
         positions.append(position)
         assert source.ledger.out <= 4
     assert positions == list(range(50))
-    gc.collect()
-    assert source.ledger.settled()
+    assert settled(source)
 
 
 def test_a_stream_that_is_left_early_is_released():
@@ -507,8 +447,7 @@ def test_a_batch_keeps_the_column_alive():
     gc.collect()
     assert held(part) == (BYTES * 2)[3:]
     del part
-    gc.collect()
-    assert source.ledger.settled()
+    assert settled(source)
 
 
 # Arrow, damaged.
@@ -545,199 +484,141 @@ def viewed(*made: bytes) -> Node:
         (offsets("i", 0, 2, 1, 6), 1, "offsets"),
         (offsets("i", -2, 2, 4, 6), 0, "offsets"),
         (offsets("i", 0, 2, 4, -1), 2, "offsets"),
-        (offsets("q", 0, 2, 4, 3), 2, "offsets"),
         (offsets("q", -(2**63), 2, 4, 6), 0, "offsets"),
         (damaged(OFFSETS, buffers=(None, OFFSETS.buffers[1], None)), 0, "offsets"),
         (viewed(view(33, 0, 0)), 1, "view"),
         (viewed(view(32, 0, 1)), 1, "view"),
         (viewed(view(13, 2, 0)), 1, "view"),
-        (viewed(view(13, 2**32 - 1, 0)), 1, "view"),
-        (viewed(view(13, 0, 2**32 - 1)), 1, "view"),
-        (viewed(view(2**32 - 1, 0, 0)), 1, "view"),
         (viewed(view(2**31, 1, 2**31)), 1, "view"),
         (damaged(VIEW, buffers=(*VIEW.buffers[:2], None, *VIEW.buffers[3:])), 0, "view"),
         (damaged(VIEW, buffers=(*VIEW.buffers[:4], packed("q", [-1, -1]))), 0, "view"),
         (Node("c", 3, (None, packed("b", [0, 1, -1])), dictionary=VIEW), 2, "index"),
         (Node("C", 3, (None, packed("B", [0, 1, 2])), dictionary=VIEW), 2, "index"),
-        (Node("s", 1, (None, packed("h", [-1])), dictionary=VIEW), 0, "index"),
         (Node("i", 2, (None, packed("i", [1, -(2**31)])), dictionary=VIEW), 1, "index"),
         (Node("I", 2, (None, packed("I", [1, 2**32 - 1])), dictionary=VIEW), 1, "index"),
-        (Node("l", 1, (None, packed("q", [2])), dictionary=VIEW), 0, "index"),
         (Node("L", 1, (None, packed("Q", [2**63])), dictionary=VIEW), 0, "index"),
         (Node("L", 1, (None, packed("Q", [0])), dictionary=node("u", [])), 0, "index"),
         (damaged(RUNS, children=(RUN_ENDS, offsets("i", 0, 2, 1, 6))), 2, "offsets"),
-        (
-            damaged(RUNS, children=(RUN_ENDS, Node("c", 3, (None, packed("b", [0, 2, 0])), dictionary=VIEW))),
-            2,
-            "index",
-        ),
+        (damaged(RUNS, children=(RUN_ENDS, Node("c", 3, (None, b"\0\2\0"), dictionary=VIEW))), 2, "index"),
     ],
 )
-@pytest.mark.parametrize("stream", [False, True])
-def test_damaged_texts(source, position, words, stream):
-    made = Producer(source, stream=stream)
-    for missing in ("error", "empty"):
+def test_damaged_texts(source, position, words):
+    for stream in (False, True):
+        made = Producer(source, stream=stream)
         with pytest.raises(ValueError, match=rf"^texts\[{position}\] has .*{words}.*; create the Arrow column again$"):
-            HASHER.fingerprints(made, missing=missing)
-    gc.collect()
-    assert made.ledger.settled()
+            HASHER.fingerprints(made, missing="empty" if stream else "error")
+        assert settled(made)
+
+
+DAMAGED = "exports an Arrow array with .*; create the column again$"
+DAMAGED_ARRAYS = [
+    damaged(OFFSETS, length=-1),
+    damaged(OFFSETS, offset=-1),
+    damaged(OFFSETS, length=2**62, offset=2**62),
+    Node("w:1000000000", 2**40, (None, b"")),
+    damaged(OFFSETS, buffers=()),
+    damaged(OFFSETS, buffers=(None, None, b"abcdef")),
+    damaged(OFFSETS, nulls=1),
+    damaged(VIEW, buffers=(*VIEW.buffers[:4], None)),
+    Node("n", 3, (None, None)),
+    Node("w:3", 2, (None,)),
+    Node("w:3", 2, (None, None)),
+    Node("c", 2, (None, packed("b", [0, 0]), b""), dictionary=VIEW),
+    Node("c", 2, (None, packed("b", [0, 0])), dictionary=damaged(VIEW, buffers=())),
+    damaged(table(OFFSETS), length=4),
+    damaged(table(OFFSETS), offset=1),
+    damaged(table(OFFSETS), length=2**62, offset=2**62),
+    damaged(table(OFFSETS), buffers=()),
+    damaged(RUNS, length=7),
+    damaged(RUNS, offset=1),
+    damaged(RUNS, length=-1),
+    damaged(RUNS, length=2**62, offset=2**62),
+    damaged(RUNS, nulls=1),
+    damaged(RUNS, buffers=(None,)),
+    damaged(RUNS, children=(RUN_ENDS, node("u", [b"ab", b"cd"]))),
+    damaged(RUNS, children=(damaged(RUN_ENDS, nulls=1), OFFSETS)),
+    damaged(RUNS, children=(damaged(RUN_ENDS, buffers=(b"\x05", RUN_ENDS.buffers[1])), OFFSETS)),
+    damaged(RUNS, children=(damaged(RUN_ENDS, buffers=(None, None)), OFFSETS)),
+    damaged(RUNS, children=(damaged(RUN_ENDS, buffers=()), OFFSETS)),
+    damaged(RUNS, children=(damaged(RUN_ENDS, length=-1), OFFSETS)),
+    run_ends("s", 0, 5, 6),
+    run_ends("s", 2, 2, 6),
+    run_ends("i", 5, 2, 6),
+    run_ends("l", -(2**63), 2, 6),
+    run_ends("l", 2, 2**63 - 1, 6),
+    run_ends("l", 2, 3, 5),
+    damaged(table(RUNS), length=7),
+]
 
 
 @pytest.mark.parametrize(
-    "source",
+    ("source", "error", "words"),
     [
-        damaged(OFFSETS, length=-1),
-        damaged(OFFSETS, offset=-1),
-        damaged(OFFSETS, length=2**62, offset=2**62),
-        Node("w:1000000000", 2**40, (None, b"")),
-        damaged(OFFSETS, buffers=OFFSETS.buffers[:2]),
-        damaged(OFFSETS, buffers=()),
-        damaged(OFFSETS, buffers=(None, None, b"abcdef")),
-        damaged(OFFSETS, nulls=1),
-        damaged(VIEW, buffers=VIEW.buffers[:2]),
-        damaged(VIEW, buffers=(*VIEW.buffers[:4], None)),
-        Node("n", 3, (None, None)),
-        Node("w:3", 2, (None,)),
-        Node("w:3", 2, (None, None)),
-        Node("c", 2, (None, packed("b", [0, 0]), b""), dictionary=VIEW),
-        Node("c", 2, (None, packed("b", [0, 0])), dictionary=damaged(VIEW, buffers=())),
-        damaged(table(OFFSETS), length=4),
-        damaged(table(OFFSETS), offset=1),
-        damaged(table(OFFSETS), offset=-1),
-        damaged(table(OFFSETS), length=2**62, offset=2**62),
-        damaged(table(OFFSETS), buffers=()),
-        damaged(RUNS, length=7),
-        damaged(RUNS, offset=1),
-        damaged(RUNS, length=-1),
-        damaged(RUNS, offset=-1),
-        damaged(RUNS, length=2**62, offset=2**62),
-        damaged(RUNS, nulls=1),
-        damaged(RUNS, buffers=(None,)),
-        damaged(RUNS, children=(RUN_ENDS, node("u", [b"ab", b"cd"]))),
-        damaged(RUNS, children=(damaged(RUN_ENDS, length=0), OFFSETS)),
-        damaged(RUNS, children=(damaged(RUN_ENDS, nulls=1), OFFSETS)),
-        damaged(RUNS, children=(damaged(RUN_ENDS, buffers=(b"\x05", RUN_ENDS.buffers[1])), OFFSETS)),
-        damaged(RUNS, children=(damaged(RUN_ENDS, buffers=(None, None)), OFFSETS)),
-        damaged(RUNS, children=(damaged(RUN_ENDS, buffers=()), OFFSETS)),
-        damaged(RUNS, children=(damaged(RUN_ENDS, length=-1), OFFSETS)),
-        run_ends("s", 0, 5, 6),
-        run_ends("s", -1, 5, 6),
-        run_ends("s", 2, 2, 6),
-        run_ends("i", 5, 2, 6),
-        run_ends("i", -(2**31), 2, 6),
-        run_ends("l", -(2**63), 2, 6),
-        run_ends("l", 2, 2**63 - 1, 6),
-        run_ends("l", 2, 3, 5),
-        damaged(table(RUNS), length=7),
-    ],
-)
-@pytest.mark.parametrize("stream", [False, True])
-def test_damaged_arrays(source, stream):
-    made = Producer(source, stream=stream)
-    with pytest.raises(ValueError, match=r"^texts exports an Arrow array with .*; create the column again$"):
-        HASHER.fingerprints(made)
-    gc.collect()
-    assert made.ledger.settled()
-
-
-def test_arrays_that_are_not_what_the_schema_says():
-    described = Node("+r", children=(Node("i"), Node("u")))
-    for schema in (Node("c", dictionary=Node("u")), table(Node("u")), described):
-        made = Producer(OFFSETS, schema=schema)
-        with pytest.raises(ValueError, match="texts exports an Arrow array with"):
-            HASHER.fingerprints(made)
-        gc.collect()
-        assert made.ledger.settled()
-
-
-def test_an_empty_array_may_lack_its_buffers():
-    for layout, buffers in [("u", (None,) * 3), ("vu", (None,) * 3), ("w:3", (None,) * 2)]:
-        assert_taken(Producer(Node(layout, 0, buffers)), [])
-    assert_taken(Producer(Node("w:0", 2, (None, None))), [b"", b""])
-    assert_taken(Producer(damaged(node("u", [b"", b""]), buffers=(None, packed("i", [0, 0, 0]), None))), [b"", b""])
-
-
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
+        *((source, ValueError, DAMAGED) for source in DAMAGED_ARRAYS),
         (
             Node("i"),
-            r"must be a column of strings or bytes, got Arrow type 'i' \(integer\); pick another column or cast",
+            TypeError,
+            r"must be a column of strings or bytes, got Arrow type 'i' \(integer\); pick another column or",
         ),
-        (Node("g"), "'g' .float"),
-        (Node("b"), "'b' .bool"),
-        (Node("tdD"), "time"),
-        (Node("d:19,10"), "decimal"),
-        (Node("+l", children=(Node("u"),)), "nested"),
-        (Node("+r", children=(Node("i"), Node("i"))), "'i' .integer"),
-        (Node("+r", children=(Node("i"), Node("+r", children=(Node("i"), Node("u"))))), "run-end encoded"),
-        (Node("c", dictionary=Node("+r", children=(Node("i"), Node("u")))), "run-end encoded"),
-        (Node(""), "unknown"),
-        (Node("w:-1"), "unknown"),
-        (Node("w:"), "unknown"),
-        (Node("w:99999999999"), "unknown"),
-        (Node("uu"), "unknown"),
-        (Node("\x00"), "unknown"),
-        (Node("c", dictionary=Node("i")), "'i' .integer"),
-        (Node("c", dictionary=Node("c", dictionary=Node("u"))), "'c' .integer"),
-        (table(), r"must be one column of texts, got a table of 0 \(\); pick a column"),
-        (table(Node("u", name="id"), Node("u", name="text")), r"table of 2 \('id', 'text'\); pick a column"),
-        (table(table(Node("u"))), "nested"),
-        (damaged(table(Node("u", name="src")), flags=2), r"a column of structs \('src'\); pick one of its fields"),
+        (Node("g"), TypeError, "'g' .float"),
+        (Node("tdD"), TypeError, "time"),
+        (Node("+l", children=(Node("u"),)), TypeError, "nested"),
+        (Node("+r", children=(Node("i"), Node("i"))), TypeError, "'i' .integer"),
+        (Node("+r", children=(Node("i"), Node("+r", children=(Node("i"), Node("u"))))), TypeError, "run-end encoded"),
+        (Node("c", dictionary=Node("+r", children=(Node("i"), Node("u")))), TypeError, "run-end encoded"),
+        (Node(""), TypeError, "unknown"),
+        (Node("w:-1"), TypeError, "unknown"),
+        (Node("uu"), TypeError, "unknown"),
+        (Node("\x00"), TypeError, "unknown"),
+        (Node("c", dictionary=Node("i")), TypeError, "'i' .integer"),
+        (Node("c", dictionary=Node("c", dictionary=Node("u"))), TypeError, "'c' .integer"),
+        (table(), TypeError, r"must be one column of texts, got a table of 0 \(\); pick a column"),
+        (table(Node("u", name="id"), Node("u", name="text")), TypeError, r"table of 2 \('id', 'text'\); pick a column"),
+        (
+            damaged(table(Node("u", name="src")), flags=2),
+            TypeError,
+            r"a column of structs \('src'\); pick one of its fields",
+        ),
+        (Node("+r", children=()), ValueError, "runs without their ends or values"),
+        (Node("+r", children=(Node("i"),)), ValueError, "runs without their ends or values"),
+        (Node("+r", children=(Node("I"), Node("u"))), ValueError, "run ends of Arrow type 'I'"),
+        (Node("+r", children=(Node("ii"), Node("u"))), ValueError, "run ends of Arrow type 'ii'"),
+        (Node("+r", children=(Node(""), Node("u"))), ValueError, "run ends of Arrow type ''"),
+        (Node("g", dictionary=Node("u")), ValueError, "indices of Arrow type 'g'"),
     ],
 )
-@pytest.mark.parametrize("stream", [False, True])
-def test_other_types(source, words, stream):
-    made = Producer(source, stream=stream)
-    with pytest.raises(TypeError, match=f"^texts .*{words}"):
+def test_columns_that_are_refused(source, error, words):
+    for stream in (False, True):
+        made = Producer(source, stream=stream)
+        with pytest.raises(error, match=f"^texts .*{words}"):
+            HASHER.fingerprints(made)
+        assert settled(made)
+
+
+@pytest.mark.parametrize("schema", [Node("c", dictionary=Node("u")), table(Node("u")), damaged(RUNS, buffers=())])
+def test_arrays_that_are_not_what_the_schema_says(schema):
+    made = Producer(OFFSETS, schema=schema)
+    with pytest.raises(ValueError, match="texts exports an Arrow array with"):
         HASHER.fingerprints(made)
-    gc.collect()
-    assert made.ledger.settled()
+    assert settled(made)
 
 
-@pytest.mark.parametrize(
-    ("children", "words"),
-    [
-        ((), "runs without their ends or values"),
-        ((Node("i"),), "runs without their ends or values"),
-        ((Node("I"), Node("u")), "run ends of Arrow type 'I'"),
-        ((Node("c"), Node("u")), "run ends of Arrow type 'c'"),
-        ((Node("ii"), Node("u")), "run ends of Arrow type 'ii'"),
-        ((Node(""), Node("u")), "run ends of Arrow type ''"),
-    ],
-)
-def test_odd_runs(children, words):
-    made = Producer(Node("+r", children=children))
-    with pytest.raises(ValueError, match=words):
-        HASHER.fingerprints(made)
-    gc.collect()
-    assert made.ledger.settled()
-
-
-def test_an_odd_dictionary():
-    with pytest.raises(ValueError, match="indices of Arrow type 'g'"):
-        HASHER.fingerprints(Producer(Node("g", dictionary=Node("u"))))
-
-
-@pytest.mark.parametrize("chunks", [0, 1, 2, 5])
-@pytest.mark.parametrize("num_threads", [1, 2])
+@pytest.mark.parametrize(("chunks", "num_threads"), [(0, 1), (1, 2), (2, 1), (5, 2)])
 def test_a_stream_that_fails(chunks, num_threads):
     made = Producer(*[node("u", BYTES)] * chunks, stream=True, fail_after=5, schema=Node("u"))
     with pytest.raises(OSError, match="the Arrow stream of texts failed: the disk is gone") as raised:
         HASHER.fingerprints(made, num_threads=num_threads)
     assert raised.value.errno == 5
     del raised
-    gc.collect()
-    assert made.ledger.settled()
+    assert settled(made)
 
 
-@pytest.mark.parametrize("reason", [None, b"", b"\xff no utf-8"])
+@pytest.mark.parametrize("reason", [None, b"\xff no utf-8"])
 def test_a_stream_that_fails_at_once(reason):
     made = Producer(OFFSETS, stream=True, fail_schema=22, reason=reason)
     with pytest.raises(OSError, match="the Arrow stream of texts failed"):
         HASHER.fingerprints(made)
-    gc.collect()
-    assert made.ledger.settled()
+    assert settled(made)
 
 
 class Again:
@@ -757,22 +638,17 @@ def test_what_was_taken_cannot_be_taken_again(stream):
     with pytest.raises(ValueError, match="released"):
         read(again)
     del again
-    gc.collect()
-    assert made.ledger.settled()
+    assert settled(made)
 
 
-class Returns:
-    def __init__(self, name: str, value: object) -> None:
-        setattr(self, name, lambda requested_schema=None: value)
-
-
-@pytest.mark.parametrize("value", [None, (), (None, None), "ab", Producer(OFFSETS).stream_capsule()])
 @pytest.mark.parametrize("name", ["__arrow_c_array__", "__arrow_c_stream__"])
-def test_no_capsules(name, value):
-    if name == "__arrow_c_stream__" and not isinstance(value, (tuple, str, type(None))):
-        value = Producer(OFFSETS).array_capsules()[1]
-    with pytest.raises(TypeError, match=rf"^{name} of texts must return the capsule"):
-        HASHER.fingerprints(Returns(name, value))
+def test_no_capsules(name):
+    made = Producer(OFFSETS)
+    other = made.stream_capsule() if name == "__arrow_c_array__" else made.array_capsules()[1]
+    for value in (None, (), (None, None), "ab", other):
+        column = type("Column", (), {name: lambda self, requested_schema=None, value=value: value})()
+        with pytest.raises(TypeError, match=rf"^{name} of texts must return the capsule"):
+            HASHER.fingerprints(column)
 
 
 class WithoutArrow:
@@ -812,12 +688,10 @@ def test_an_error_of_the_producer_comes_through():
 @pytest.mark.parametrize(
     "make",
     [
-        list,
         iter,
         lambda found: np.array([encode(text) for text in found]),
         lambda found: Producer(node("vu", [encode(text) for text in found])),
         lambda found: Producer(*[node("u", [encode(text)]) for text in found], stream=True),
-        lambda found: [Producer(node("u", [encode(text)])) for text in found],
         lambda found: iter([Producer(node("u", list(map(encode, part)))) for part in (found[:2], [], found[2:])]),
     ],
 )
@@ -833,9 +707,6 @@ def test_every_function(make):
     assert pairs == list(lsh.find_pairs(collection, others=collection[1:], **options)) != []
     matrix = lsh.jaccard_matrix(make(collection), make(collection[2:]), shingles=lsh.Shingles(3))
     assert np.array_equal(matrix, lsh.jaccard_matrix(collection, collection[2:], shingles=lsh.Shingles(3)))
-    cache = lsh.Cache(lsh.MinHasher(20, char_ngram=3))
-    cache.add_docs(make(collection), range(5))
-    assert cache.get_duplicates_of(collection[0]) >= {0, 3}
 
 
 @pytest.mark.parametrize(
@@ -874,30 +745,11 @@ def test_pieces_of_nothing():
 # The real packages.
 
 
-@pytest.fixture(scope="module")
-def pa():
-    return pytest.importorskip("pyarrow", reason="pyarrow is not installed; the extra `test` has it")
-
-
-@pytest.fixture(scope="module")
-def pl():
-    return pytest.importorskip("polars", reason="polars is not installed; the extra `test` has it")
-
-
-@pytest.fixture(scope="module")
-def pd():
-    return pytest.importorskip("pandas", reason="pandas is not installed; the extra `test` has it")
-
-
-@pytest.fixture(scope="module")
-def duckdb():
-    return pytest.importorskip("duckdb", reason="duckdb is not installed; the extra `test` has it")
-
-
 GAPS = [*SAMPLE[:3], None, *SAMPLE[3:], None]
 
 
-def test_pyarrow(pa):
+def test_pyarrow():
+    pa = pytest.importorskip("pyarrow")
     for kind in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view"):
         array = pa.array(GAPS, getattr(pa, kind)())
         chunked = pa.chunked_array([array[:3], array[3:3], array[3:]])
@@ -913,32 +765,24 @@ def test_pyarrow(pa):
     assert_taken(pa.array([None, None]), [None, None])
 
 
-def test_pyarrow_dictionaries(pa):
-    for kind in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
-        array = pa.array(GAPS).dictionary_encode().cast(pa.dictionary(getattr(pa, kind)(), pa.string()))
-        assert_taken(array, GAPS)
-        assert_taken(array[3:9], GAPS[3:9])
+def test_pyarrow_dictionaries_and_run_ends():
+    pa = pytest.importorskip("pyarrow")
+    array = pa.array(GAPS).dictionary_encode()
+    assert_taken(array.cast(pa.dictionary(pa.uint8(), pa.string()))[3:9], GAPS[3:9])
     values = pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["a", None]))
     assert_taken(values, [None, "a", None])
-
-
-def test_pyarrow_run_ends(pa):
-    expected = [text for i, text in enumerate(GAPS) for _ in range(i % 3 + 1)]
     pc = pytest.importorskip("pyarrow.compute")
-    for kind in (pa.int16(), pa.int32(), pa.int64()):
-        for layout in (pa.string(), pa.large_string(), pa.binary()):
-            values = [text if text is None or layout != pa.binary() else text.encode() for text in expected]
-            array = pc.run_end_encode(pa.array(values, layout), run_end_type=kind)
-            assert_taken(array, values)
-            assert_taken(array[2:9], values[2:9])
-            assert_taken(pa.table({"text": array})[3:8], values[3:8])
-    ends, values = pa.array([2, 3], pa.int32()), pa.array(["a", "b"]).dictionary_encode()
-    assert_taken(pa.RunEndEncodedArray.from_arrays(ends, values), ["a", "a", "b"])
-    views = pa.array(["a", "b" * 20]).cast(pa.string_view())
-    assert_taken(pa.RunEndEncodedArray.from_arrays(ends, views), ["a", "a", "b" * 20])
+    expected = [text for i, text in enumerate(GAPS) for _ in range(i % 3 + 1)]
+    array = pc.run_end_encode(pa.array(expected), run_end_type=pa.int16())
+    assert_taken(array[2:9], expected[2:9])
+    assert_taken(pa.table({"text": array})[3:8], expected[3:8])
+    ends = pa.array([2, 3], pa.int32())
+    for values in (pa.array(["a", "b" * 20]).dictionary_encode(), pa.array(["a", "b" * 20]).cast(pa.string_view())):
+        assert_taken(pa.RunEndEncodedArray.from_arrays(ends, values), ["a", "a", "b" * 20])
 
 
-def test_pyarrow_readers(pa):
+def test_pyarrow_readers():
+    pa = pytest.importorskip("pyarrow")
     batches = [pa.record_batch({"text": pa.array(GAPS[i : i + 3], pa.string())}) for i in range(0, len(GAPS), 3)]
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, iter(batches))
     assert np.array_equal(HASHER.fingerprints(reader, missing="empty"), HASHER.fingerprints(GAPS, missing="empty"))
@@ -951,8 +795,9 @@ def test_pyarrow_readers(pa):
         HASHER.fingerprints(pa.RecordBatchReader.from_batches(batches[0].schema, fails()), missing="empty")
 
 
-def test_pyarrow_batches(pa):
+def test_pyarrow_batches():
     """An iterable of columns, or of tables with one column, is read as one collection; each may have another type."""
+    pa = pytest.importorskip("pyarrow")
     batches = [pa.record_batch({"text": pa.array(GAPS[i : i + 3], pa.string())}) for i in range(0, len(GAPS), 3)]
     columns = [
         pa.array(GAPS[:4], pa.large_string()),
@@ -970,19 +815,8 @@ def test_pyarrow_batches(pa):
         HASHER.fingerprints([batches[0], "a text"])
 
 
-def test_pyarrow_of_other_types(pa):
-    for array in (pa.array([1]), pa.array([["a"]]), pa.array([True]), pa.array([1.5])):
-        with pytest.raises(TypeError, match="must be a column of strings or bytes, got Arrow type"):
-            HASHER.fingerprints(array)
-    with pytest.raises(TypeError, match=r"table of 2 \('id', 'text'\); pick a column"):
-        HASHER.fingerprints(pa.table({"id": [1], "text": ["a"]}))
-    structs = pa.array([{"src": "a"}, {"src": "b"}])
-    for column in (structs, pa.chunked_array([structs]), pa.array([{"src": "a", "n": 1}])):
-        with pytest.raises(TypeError, match=r"got a column of structs \('src'.*\); pick one of its fields"):
-            HASHER.fingerprints(column)
-
-
-def test_polars(pl):
+def test_polars():
+    pl = pytest.importorskip("polars")
     for kind in (pl.String, pl.Categorical, pl.Object):
         series = pl.Series("text", GAPS, dtype=kind)
         assert_taken(series, GAPS)
@@ -997,22 +831,16 @@ def test_polars(pl):
     assert_taken(pl.Series([None, None]), [None, None])
     long = [f"{text} {i}" for i, text in enumerate(["a text of some length"] * 3000)]
     assert_taken(pl.Series(long).filter(pl.Series([i % 3 == 0 for i in range(3000)])), long[::3])
-
-
-def test_polars_of_other_types(pl):
-    with pytest.raises(TypeError, match="got Arrow type"):
-        HASHER.fingerprints(pl.Series([1, 2]))
     with pytest.raises(TypeError, match=r"table of 2 \('id', 'text'\); pick a column"):
         HASHER.fingerprints(pl.DataFrame({"id": [1], "text": ["a"]}))
     with pytest.raises(TypeError, match="pick a column"):
         HASHER.fingerprints(pl.DataFrame({"text": pl.Series(["a"], dtype=pl.Object)}))
-    with pytest.raises(TypeError, match="got a column of structs"):
-        HASHER.fingerprints(pl.Series([{"src": "a"}]))
     with pytest.raises(TypeError, match="got a whole LazyFrame"):
         HASHER.fingerprints(pl.LazyFrame({"text": ["a"]}))
 
 
-def test_pandas(pd):
+def test_pandas():
+    pd = pytest.importorskip("pandas")
     for dtype in (None, object, "string", "category"):
         series = pd.Series(GAPS, dtype=dtype, index=[f"row {i}" for i in range(len(GAPS))])
         for form in (series, series.array, pd.Index(series)):
@@ -1022,23 +850,17 @@ def test_pandas(pd):
         assert_taken(pd.DataFrame({"text": series.reset_index(drop=True)}), GAPS)
     mixed = pd.Series(["a", b"b", None, float("nan"), pd.NA, "\ud800"], dtype=object)
     assert_taken(mixed, ["a", b"b", None, None, None, "\ud800"])
-
-
-def test_pandas_of_other_types(pd):
-    with pytest.raises(TypeError, match=r"must be"):
-        HASHER.fingerprints(pd.Series([1, 2]))
     with pytest.raises(TypeError, match=r"texts\[1\] must be str, .* got int"):
         HASHER.fingerprints(pd.Series(["a", 1], dtype=object))
     with pytest.raises(TypeError, match="pick a column"):
         HASHER.fingerprints(pd.DataFrame({"id": [1], "text": ["a"]}))
 
 
-def test_duckdb(duckdb):
+def test_duckdb():
+    duckdb = pytest.importorskip("duckdb")
+    texts = ["a", None, "\xe9", "more than twelve bytes"]
     for query, expected in [
-        (
-            "select * from (values ('a'), (NULL), ('\xe9'), ('more than twelve bytes')) t(x)",
-            ["a", None, "\xe9", "more than twelve bytes"],
-        ),
+        ("select * from (values ('a'), (NULL), ('\xe9'), ('more than twelve bytes')) t(x)", texts),
         ("select 'number ' || range as text from range(5000)", [f"number {i}" for i in range(5000)]),
     ]:
         assert read(duckdb.sql(query), True) == [as_bytes(text) for text in expected]  # its results can be read once
@@ -1046,11 +868,6 @@ def test_duckdb(duckdb):
         assert np.array_equal(rows, HASHER.fingerprints(expected, missing="empty"))
     with pytest.raises(TypeError, match=r"table of 2 .* pick a column"):
         HASHER.fingerprints(duckdb.sql("select 1 as id, 'a' as text"))
-
-
-def test_a_duckdb_connection(duckdb):
     connection = duckdb.connect().execute("select 'a text' as text")
-    with pytest.raises(
-        TypeError, match=r'got a DuckDB connection; pass a relation: con.sql\("select text from ..."\)$'
-    ):
+    with pytest.raises(TypeError, match=r'got a DuckDB connection; pass a relation: con.sql\("select text from ...'):
         lsh.deduplicate(connection)

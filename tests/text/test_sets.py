@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 import random
 import struct
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy
@@ -18,7 +16,6 @@ import reference
 import strategies
 from hypothesis import example, given
 from hypothesis import strategies as st
-from running import environment
 
 from lsh import Shingles
 from lsh._minhash import UNIT_CODES, siphash13
@@ -111,47 +108,19 @@ def test_a_threshold_prunes_what_is_below_it(pair, n, unit, least):
             assert similarities(found, [asked], threshold) == [value if value >= threshold else 0.0]
 
 
-def test_every_threshold_of_small_sets():
-    """Sets of up to 12 letters that share s: each pair is found at its own similarity, and not just above it."""
-    letters = "abcdefghijklmnopqrstuvwx"
-    texts = [letters[:a] for a in range(1, 13)] + [letters[12 - s : 24 - s] for s in range(13)]
-    found, expected = sets(texts, Shingles(1)), expected_pairs(texts, Shingles(1))
-    for value in sorted(set(expected)):
-        for least in (math.nextafter(value, -1), value, math.nextafter(value, 2)):
-            assert all_pairs(found, len(texts), least) == [x if x >= least else 0.0 for x in expected]
-
-
 def words_like(draw: random.Random, count: int) -> bytes:
     return b" ".join(b"w%d" % draw.randrange(count) for _ in range(count))
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("secret", SECRETS[::4])
-@pytest.mark.parametrize(
-    ("n", "unit"),
-    [
-        *[(3, "byte"), (1, "word")],
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in [(8, "char"), (12, "byte"), (5, "char"), (3, "word")]
-        ),
-    ],
-)
+@pytest.mark.parametrize(("n", "unit"), [(3, "byte"), (1, "word"), (8, "char"), (12, "byte"), (5, "char"), (3, "word")])
 def test_large_texts_are_compared_in_parts(n, unit, secret):
     """Small and large texts in one batch, each in as many parts as needed, with and without a cache."""
     draw = random.Random(n)
     long = words_like(draw, 6000)
-    texts = [
-        long,
-        long[:20_000],
-        long[9000:],
-        long[:500],
-        b"",
-        (long[:9000].decode() + "é" + long[9000:18_000].decode()).encode(),
-        b"x",
-        long[::-1],
-        b"w1 w2 w3 " * 3000,
-    ]
+    beyond_ascii = (long[:9000].decode() + "é" + long[9000:18_000].decode()).encode()
+    texts = [long, long[:20_000], long[9000:], long[:500], b"", beyond_ascii, b"x", long[::-1], b"w1 w2 w3 " * 3000]
     shingles = Shingles(n, unit)
     expected = expected_pairs(texts, shingles)
     for max_cached in (0, 40_000, 1 << 24):
@@ -222,22 +191,6 @@ def test_threads_share_a_cache(shingles, max_cached):
     ask(first, 8)
 
 
-def test_sets_that_share_a_cache_are_of_the_same_texts_and_shingles():
-    batch = Batch(["ab", "cd", "ef"])
-    found = ShingleSets(batch, UNIT_CODES["byte"], 2, secret=WEAK)
-    assert found.sharing().sharing().matrix(3, 0).tolist() == found.matrix(3, 0).tolist() == numpy.eye(3).tolist()
-    for other, unit, n, options in (
-        (Batch(["ab", "cd", "ef"]), "byte", 2, {"secret": WEAK}),
-        (batch, "char", 2, {"secret": WEAK}),
-        (batch, "byte", 3, {"secret": WEAK}),
-        (batch, "byte", 2, {"secret": WEAK, "flags": 1}),
-        (batch, "byte", 2, {"secret": WEAK, "max_shingles": 1024}),
-        (batch, "byte", 2, {}),
-    ):
-        with pytest.raises(ValueError, match="like must have the same parameters"):
-            ShingleSets(other, UNIT_CODES[unit], n, like=found, **options)
-
-
 def test_a_token_of_zero_is_a_shingle_like_others():
     """The token of a short shingle is 0 if the shingle equals the first word of the secret."""
     texts = ["abcdefgh", "xabcdefghx", "abcdefgé", "zzzzzzzzz", "aabcdefgh"]
@@ -301,21 +254,6 @@ def test_a_matrix_is_the_same_in_blocks_of_any_size(size, n):
                 assert numpy.array_equal(found.matrix(rows, first), few[:rows, first:])
 
 
-def test_bad_arguments():
-    found = sets(["a", "b"], Shingles(1))
-    for rows, first_column in ((3, 0), (-1, 0), (2, 3), (2, -1)):
-        with pytest.raises(ValueError, match="rows and first_column must lie within the batch"):
-            found.matrix(rows, first_column)
-    for n, unit in ((0, 0), (1, 3), (1, -1)):
-        with pytest.raises(ValueError, match="n must be 1 or more, and unit a value of UNIT_CODES"):
-            ShingleSets(Batch(["a"]), unit, n)
-    for most in (0, 1023, 2**40):
-        with pytest.raises(ValueError, match="max_shingles must be"):
-            sets(["a"], Shingles(1), max_shingles=most)
-    with pytest.raises(ValueError, match="a secret has 128 bytes, got 3"):
-        sets(["a"], Shingles(1), secret=b"abc")
-
-
 # SipHash.
 
 
@@ -331,12 +269,3 @@ words64 = st.integers(0, 2**64 - 1)
 @example(b"", 0, 0)
 def test_siphash_against_twin(data, k0, k1):
     assert siphash13(data, k0, k1) == reference.siphash(data, k0, k1)
-
-
-@pytest.mark.skipif(sys.hash_info.algorithm != "siphash13", reason="this Python hashes bytes in another way")
-def test_siphash_is_that_of_python():
-    """With PYTHONHASHSEED=0 the key of Python's own hash of bytes is 0."""
-    script = "print(*[hash(bytes(range(size))) % 2**64 for size in range(1, 40)])"
-    variables = {**environment(), "PYTHONHASHSEED": "0"}
-    told = subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=True)
-    assert [siphash13(bytes(range(size)), 0, 0) for size in range(1, 40)] == [int(x) for x in told.stdout.split()]

@@ -607,7 +607,7 @@ class MinHasher:
         array([False,  True])
         """
         is_array = type(fingerprints) is np.ndarray and fingerprints.dtype == self.dtype
-        if not is_array or fingerprints.shape[-1:] != (self.num_seeds,):
+        if not is_array or fingerprints.ndim > 2 or fingerprints.shape[-1:] != (self.num_seeds,):
             what = "an array of fingerprints"
             fingerprints = one_or_many("fingerprints", fingerprints, self.num_seeds, self.dtype, what)
         found = np.asarray(fingerprints[..., 0] == self._empty[0])

@@ -278,6 +278,8 @@ def test_empty_texts(kind):
     assert as_ints(hasher.similarities(rows)) == [[0.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     assert hasher.is_empty(rows).tolist() == hasher.is_empty(rows.tolist()).tolist() == [True, False, False]
     assert hasher.is_empty(rows[0]).tolist() is True
+    with pytest.raises(ValueError, match="components per fingerprint"):
+        hasher.is_empty(rows[None])
 
 
 @both_sizes

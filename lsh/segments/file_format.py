@@ -111,7 +111,6 @@ def padding(size: int, alignment: int = ALIGNMENT) -> int:
 # ---- ids ----
 
 _INT = struct.Struct("<cq").pack
-_MARKS = (b"s", b"b", b"i")
 _whole = Fingerprinter(SCHEME_CODES["murmur3_64"], UNIT_CODES["byte"], MAX_UNITS, np.zeros(1, np.uint32), 1)
 
 

@@ -78,7 +78,10 @@ def test_plain_json_is_found(written, cut):
     assert count_lines(block) == len(block.split(b"\n")) - (block[-1:] in (b"\n", b""))
 
 
-@given(json_lines(), st.integers(0, 2**32), st.binary(min_size=1, max_size=3))
+STRUCTURE = [bytes([code]) for code in b'\x01\x1f\x7f"\\\x08{}[]:,tfn0-.eE+/']  # bytes that JSON reads, or forbids
+
+
+@given(json_lines(), st.integers(0, 2**32), st.binary(min_size=1, max_size=3) | st.sampled_from(STRUCTURE))
 @strategies.examples(170)
 def test_what_is_found_in_damaged_json_is_what_python_finds(written, place, odd):
     block = written[1]

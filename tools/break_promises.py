@@ -253,7 +253,7 @@ def outcome(folder: Path, name: str) -> str:
     if not places:
         raise SystemExit(f"there is no test {name}")
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-m", ""]
-    variables = os.environ | {"PYTHONPATH": str(folder), "LSH_TEST_PROFILE": "quick"}
+    variables = os.environ | {"PYTHONPATH": str(folder)}
     command += ["-c", str(folder / "pyproject.toml"), "--rootdir", str(folder)]
     command += [f"{path}::{name}" for path in places]
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=SECONDS)

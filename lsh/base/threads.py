@@ -1,4 +1,4 @@
-"""How many threads to use, a map over items in threads whose results come back in order, and reading ahead.
+"""How many threads to use, and a map over items in threads whose results come back in order.
 
 The compiled modules release the GIL while they work. The calling thread works, too: where the system cannot start more
 threads, the work goes on with those that run, down to the calling thread alone. A helper thread ends as soon as no call
@@ -9,7 +9,6 @@ calls that they were making are made again.
 from __future__ import annotations
 
 import os
-import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -265,60 +264,3 @@ def _wait(ends: Iterable[threading.Event]) -> None:
                 interrupt = error
     if interrupt is not None:
         raise interrupt
-
-
-# ---- prefetching ----
-
-WAITING = 4  # items, such as blocks of documents, that wait at most; at least 2: one item and the end
-
-Prefetched = tuple[Item] | BaseException | None  # an item, the error that ended them, or their end
-
-
-def prefetched(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items while a thread reads the next ones; without that thread where none can be started.
-
-    Files are read, unpacked and parsed while fingerprints are computed, which releases the GIL. Only a few items wait
-    at a time, so memory stays bounded. Items keep their order, and an error is raised after the items before it.
-
-    Closing the generator ends the thread; otherwise it ends with the program.
-
-    Examples
-    --------
-    >>> list(prefetched(range(3)))
-    [0, 1, 2]
-    """
-    waiting: queue.Queue[Prefetched[Item]] = queue.Queue(WAITING)
-    stopped = threading.Event()
-    thread = started(_put_all, waiting, iter(items), stopped, daemon=True)
-    if thread is None:
-        yield from items
-        return
-    try:
-        while (one := waiting.get()) is not None:
-            if isinstance(one, BaseException):
-                raise one
-            yield one[0]
-    finally:
-        stopped.set()
-        while not waiting.empty():  # so that the thread can put its last item
-            waiting.get()
-        thread.join()
-
-
-def _put_all(waiting: queue.Queue[Prefetched[Item]], items: Iterator[Item], stopped: threading.Event) -> None:
-    """Put the items into the queue, then None or the error that was raised; close the iterator."""
-    last: BaseException | None = None
-    try:
-        try:
-            for item in items:
-                waiting.put((item,))
-                if stopped.is_set():
-                    return
-        finally:
-            close = getattr(items, "close", None)
-            if close is not None:
-                close()
-    except BaseException as error:
-        last = error
-    finally:
-        waiting.put(last)

@@ -19,7 +19,7 @@ import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.errors import InputError, Parameter, Words, words_of
-from lsh.base.threads import prefetched
+from lsh.base.prefetch import prefetched
 from lsh.files.places import Flags
 from lsh.files.records import (
     FIELD,

@@ -16,7 +16,7 @@ import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.errors import InputError, Parameter, message
-from lsh.base.threads import prefetched
+from lsh.base.prefetch import prefetched
 from lsh.storage import compression, disk, remote, urls
 from lsh.storage.disk import BUFFER, STANDARD, descriptor, read_at
 from lsh.storage.locations import location

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lsh.base.threads import WAITING, prefetched
+from lsh.base.prefetch import WAITING, prefetched
 
 MOST = WAITING + 2  # largest distance from the last item returned to the last item read
 

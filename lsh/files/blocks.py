@@ -55,7 +55,7 @@ class Stream:
             block = self._next_block()
             if not block:
                 raise StopIteration
-            self._waiting = self.split(block)[::-1]
+            self._waiting = split(block, self._newline)[::-1]
         self.number += 1
         line = self._waiting.pop()
         self.offset += len(line)
@@ -83,22 +83,23 @@ class Stream:
 
     def count(self, block: bytes) -> int:
         """Return the number of lines of a block; the last one may have no end."""
-        return count_lines(block) if self._newline == b"\n" else len(self.split(block))
+        return count_lines(block) if self._newline == b"\n" else len(split(block, self._newline))
 
     def again(self, block: bytes) -> Stream:
         """Return the lines of the block that was read last as a stream with the same line numbers and offsets."""
         return Stream(iter([block]), self._newline, self.number - self.count(block), self.offset - len(block))
 
-    def split(self, block: bytes) -> list[bytes]:
-        """Return the lines of a block, with their ends."""
-        if self._newline == b"\n":
-            return BytesIO(block).readlines()
-        lines, begin = [], 0
-        while begin < len(block):
-            stop = _line_end(block, self._newline, begin) or len(block)
-            lines.append(block[begin:stop])
-            begin = stop
-        return lines
+
+def split(block: bytes, newline: bytes) -> list[bytes]:
+    """Return the lines of a block, with their ends."""
+    if newline == b"\n":
+        return BytesIO(block).readlines()
+    lines, begin = [], 0
+    while begin < len(block):
+        stop = _line_end(block, newline, begin) or len(block)
+        lines.append(block[begin:stop])
+        begin = stop
+    return lines
 
 
 def file_blocks(file: int, newline: bytes, begin: int) -> Iterator[bytes]:

@@ -36,6 +36,7 @@ from lsh.files.blocks import (
     file_blocks,
     mark_of,
     note_bytes,
+    split,
 )
 from lsh.files.places import Flags, Located, Places
 from lsh.files.records import (
@@ -351,7 +352,7 @@ class _Pass:
 
     def _parsed(self, file: Input, records: Located, data: bytes) -> Block:
         """Parse the bytes of some records again, together or else one by one."""
-        columns = self._many(data, Stream(iter(()), self.newline))
+        columns = self._many(data)
         if columns is not None and np.array_equal(columns.spans[:, 1], records.ends - records.begins):
             return self._block(columns, records.numbers.tolist(), os.fsencode(file.name))
         raws = zip(_raws(records, data), records.numbers.tolist())
@@ -464,7 +465,7 @@ class _Pass:
         number = descriptor(opened)
         read = iter(()) if number is not None else chunks(opened)
         start = next(read, b"") if number is None else read_at(number, 0, MAX_START)
-        file.check_plain(start, self._reader.format)
+        file.check_plain(start)
         if self._options.encoding is None:
             check_mark(start, file.name)
         if encoding in BY_MARK:
@@ -518,21 +519,21 @@ class _Pass:
 
     def _grown(self, block: bytes, lines: Stream) -> tuple[bytes, FieldColumns | None]:
         """Read a block; add the next lines to it as long as its first record is not whole."""
-        columns = self._many(block, lines)
+        columns = self._many(block)
         while columns is not None and not columns.size:
             parts, size = [block], 0
             while size < len(block) <= MAX_GROWN_BLOCK and (more := lines.block()):  # until it is twice as long
                 parts.append(more)
                 size += len(more)
             block = b"".join(parts)
-            columns = self._many(block, lines) if size else None
+            columns = self._many(block) if size else None
         return block, columns
 
-    def _many(self, block: bytes, lines: Stream) -> FieldColumns | None:
+    def _many(self, block: bytes) -> FieldColumns | None:
         """Read the records of a block in the encoding of the file; ``None`` if any of them is not plain."""
         if self._encoding == "utf-8":
             return self._reader.many(block)
-        raws = lines.split(block)
+        raws = split(block, self.newline)
         try:
             recoded = [_recoded(raw, self._encoding) for raw in raws]
         except UnicodeError:

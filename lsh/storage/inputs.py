@@ -102,9 +102,12 @@ class Input:
     def copy(self, parts: Iterable[Part], write: Callable[[bytes], object], report: Callable[[], object]) -> None:
         """Give the bytes of each part to `write`; call `report` after each part."""
         read = ((self.bytes_read, data) for data in self.parts(parts))
-        for self.place, data in prefetched(read):  # a part is read while the one before is written
-            write(data)
-            report()
+        try:
+            for self.place, data in prefetched(read):  # a part is read while the one before is written
+                write(data)
+                report()
+        finally:
+            self.place = None  # the thread closed the file before the last parts were written
 
     @property
     def size(self) -> int:
@@ -132,11 +135,11 @@ class Input:
         with suppress(FileNotFoundError):
             self._source.check_unchanged()
 
-    def check_plain(self, start: bytes, format: str) -> None:
+    def check_plain(self, start: bytes) -> None:
         """Refuse a file whose first bytes show that it is compressed, where none is expected."""
         found = None if self.packed else compression.recognised(start)
         if found is not None:
-            raise InputError(self.name, "it is compressed; give " + Parameter("format", f"{format}.{found}"))
+            raise InputError(self.name, "it is compressed; give " + Parameter("format", f"{self._format}.{found}"))
 
     def _is_plain(self) -> bool:
         """Tell whether the first bytes of the file are those of no compressed file."""

@@ -35,7 +35,7 @@ AHEAD = 2  # ranges that are fetched at the same time, before they are needed
 WHOLE_AHEAD = 8  # small files that are fetched or sent at the same time
 PART = 1 << 25  # bytes of a part of an upload; S3 allows 10,000 parts, so an object has at most 335 GB
 GAP = 1 << 18  # bytes; a shorter jump forward is no jump: the bytes are read and skipped
-MAX_GAP = 1 << 20  # bytes between two ranges that one request fetches together; more take longer than a request
+MAX_JOINED = 1 << 20  # bytes between two ranges that one request fetches together; more take longer than a request
 BUFFER = 1 << 16  # bytes that are read after a jump at least, as in Parquet files
 CONNECT_TIMEOUT, READ_TIMEOUT = 30, 60  # seconds, for https://
 PAUSES = (0.5, 2.0)  # seconds before a range is fetched again after a lost connection
@@ -323,12 +323,12 @@ class RemoteFile:
 def requests(parts: Iterable[Part]) -> Iterator[tuple[int, int]]:
     """Yield the ranges of bytes to ask for: together they hold the parts, and each has up to `BLOCK` bytes.
 
-    Bytes between two ranges are read, too, if there are `MAX_GAP` or fewer.
+    Bytes between two ranges are read, too, if there are `MAX_JOINED` or fewer.
     """
     start = stop = 0
     for begins, ends in parts:
         for begin, end in zip(begins.tolist(), ends.tolist()):
-            if start < stop and (begin > stop + MAX_GAP or (begin > stop and end > start + BLOCK)):
+            if start < stop and (begin > stop + MAX_JOINED or (begin > stop and end > start + BLOCK)):
                 yield start, stop
                 stop = start
             start = begin if start == stop else start

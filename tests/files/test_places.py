@@ -217,3 +217,14 @@ def test_a_file_that_is_cut_while_it_is_copied(tmp_path):
     os.truncate(path, 100)
     with pytest.raises(files.InputError, match="changed"):
         next(parts)
+
+
+def test_the_position_ascends_while_several_files_are_copied(tmp_path):
+    """Also where a thread has read all of a file, and closed it, before its last parts are written."""
+    paths = [file_of(tmp_path, f"{name}.txt", b"a line\n" * 500_000) for name in "ab"]
+    reported: list[int] = []
+    with files.Documents(paths) as documents, files.target(documents, str(tmp_path / "out.txt")) as target:
+        files.write_kept(documents, [True] * documents.count, target, reported.append)
+        assert documents.position == 0  # no file is open
+    assert reported == sorted(reported)
+    assert documents.size // 2 < reported[-1] <= documents.size

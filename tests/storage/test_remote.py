@@ -535,7 +535,7 @@ def test_requests_hold_the_parts(steps, block, gap):
             at += skipped + size
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote, "BLOCK", block)
-        patch.setattr(remote, "MAX_GAP", gap)
+        patch.setattr(remote, "MAX_JOINED", gap)
         check_requests(parts, block)
         data = random.Random(at).randbytes(at)
         fsspec.filesystem("memory").pipe_file("/parts", data)

@@ -450,7 +450,9 @@ class Similarity:
     ) -> None:
         self.sets = [set(shingles(text, n, unit, **normalisation)) for text in texts]
         self.rows, self.verify = rows, verify
-        self.least_equal = least_equal(len(rows[0]), threshold, loss) if rows and loss else 0
+        self.least_equal = least_equal(len(rows[0]), threshold, loss) if rows and loss and verify else 0
+        while verify == "sketch" and self.least_equal and (self.least_equal - 1) / len(rows[0]) >= threshold:
+            self.least_equal -= 1
 
     def exact(self, i: int, j: int) -> float:
         if self.verify != "exact":
@@ -458,33 +460,98 @@ class Similarity:
         return len(self.sets[i] & self.sets[j]) / len(self.sets[i] | self.sets[j])
 
     def __call__(self, i: int, j: int) -> float | None:
-        if self.verify == "exact" and self.least_equal:
-            equal = sum(x % 256 == y % 256 for x, y in zip(self.rows[i], self.rows[j]))
-            if equal < self.least_equal:
+        if self.least_equal:
+            known = 256 if self.verify == "exact" else 2**64
+            if sum(x % known == y % known for x, y in zip(self.rows[i], self.rows[j])) < self.least_equal:
                 return None
         return self.exact(i, j)
 
 
-def passing(
-    links: Sequence[int], sketches: Sequence[Sequence[int]], settled: Sequence[bool], least_equal: int, most: int
-) -> list[bool]:
-    """Which documents get past the filter with one of their bucket, or are in a bucket of more than `most`.
+def low_bits(sketch: Sequence[int], bits: int) -> list[int]:
+    """The low bits of each component."""
+    return [value % 2**bits for value in sketch]
 
-    A settled document is not compared with those before it; a bucket of settled documents has no comparisons.
+
+def differing(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many components differ."""
+    return sum(x != y for x, y in zip(a, b))
+
+
+def join(groups: list[list[int]], is_similar: Callable[[int], bool], limit: int) -> tuple[list[int] | None, int]:
+    """Merge the groups that a document is similar to into the earliest; return it, and what the limit left out.
+
+    The first members of all groups are looked at first, and then the others of those that are not merged.
     """
-    bucket: list[int] = []
+    left, joined, i, left_out = limit, None, 0, 0
+    while i < len(groups) and left:
+        left -= 1
+        if not is_similar(groups[i][0]):
+            i += 1
+        elif joined is None:
+            joined, i = i, i + 1
+        else:
+            groups[joined] += groups.pop(i)
+    left_out, seen, i = len(groups) - i, i, 0
+    while i < seen:
+        others = groups[i][1:] if i != joined else []
+        looked_at = others[:left]
+        place = next((place for place, j in enumerate(looked_at) if is_similar(j)), None)
+        left -= len(looked_at) if place is None else place + 1
+        if place is None:
+            left_out += len(others) > len(looked_at)
+            i += 1
+        elif joined is None:
+            joined, i = i, i + 1
+        else:
+            first, last = sorted((i, joined))
+            groups[first] += groups.pop(last)
+            seen, i = seen - 1, i + (i < joined)
+            joined = first
+    return None if joined is None else groups[joined], left_out
+
+
+def keep_similar(
+    links: Sequence[int],
+    rows: Sequence[Sequence[int]],
+    most: int | None,
+    settled: int,
+    entered: int,
+    limit: int,
+) -> tuple[list[int], int, int]:
+    """Links within groups, the pairs that share a bucket, and for how many groups a comparison was left out.
+
+    Pairs that differ in at most `most` places connect the documents of a bucket; all of them do if it is ``None``. Two
+    documents are compared if the later one is not among the first `settled`, and the earlier one among the first
+    `entered`.
+    """
+    buckets: list[list[int]] = []
+    bucket_of: list[list[int]] = []
     for i, previous in enumerate(links):
-        bucket.append(i if previous < 0 else bucket[previous])
-    found = []
-    for i, own in enumerate(bucket):
-        others = [j for j, one in enumerate(bucket) if one == own and j != i]
-        if len(others) + 1 > most and others:
-            found.append(not all(settled[j] for j in [i, *others]))
-            continue
-        compared = [j for j in others if not settled[max(i, j)]]
-        equal = [sum(a == b for a, b in zip(sketches[i], sketches[j])) for j in compared]
-        found.append(max(equal, default=-1) >= least_equal)
-    return found
+        bucket_of.append(bucket_of[previous] if previous >= 0 else [])
+        if previous < 0:
+            buckets.append(bucket_of[i])
+        bucket_of[i].append(i)
+    found, shared, left_out = [-1] * len(links), 0, 0
+    for bucket in buckets:
+        group_of = {i: {i} for i in bucket}
+        compared: list[list[int]] = []  # the documents of each group that others are compared with
+        for i in bucket:
+            shared += sum(j < i and j < entered and i >= settled for j in bucket)
+            joined = None
+            if i >= settled and most is not None:
+                joined, more = join(compared, lambda j, i=i: differing(rows[i], rows[j]) <= most, limit)
+                left_out += more
+            if joined is not None:
+                together = {i}.union(*(group_of[j] for j in joined))
+                group_of.update(dict.fromkeys(together, together))
+            if i < entered and joined is None:
+                compared.append([i])
+            elif i < entered:
+                joined.append(i)
+        for i in bucket:
+            together = set(bucket) if most is None else group_of[i]
+            found[i] = max((j for j in together if j < i and j < entered), default=-1)
+    return found, shared, left_out
 
 
 def find_pairs(
@@ -609,11 +676,17 @@ def walk(
     similarity: Similarity,
     *,
     keep: str | Sequence[float],
-    cap: int,
+    limit: int,
     old: int = 0,
     clusters: str = "representative",
+    low_bits_of: tuple[int, int] = (0, 0),
+    link_limit: int = 10**9,
 ) -> Deduplicated:
-    """Process the texts; the last `old` are always kept. See the functions below."""
+    """Process the texts; the last `old` are always kept. See the functions below.
+
+    `low_bits_of` is how many low bits of each component are compared before texts share a bucket, and how many
+    components may differ.
+    """
     new = len(texts) - old
     order = [*range(new, len(texts)), *priority(texts[:new], keep)]
     order = [i for i in order if similarity.sets[i]]
@@ -622,7 +695,11 @@ def walk(
         leader.setdefault(as_bytes(texts[i]), i)
     least = threshold if similarity.verify is not None else 0.0
     step = representatives if clusters == "representative" else connected
-    result = step(list(leader.values()), places, least, similarity, cap, set(range(new, len(texts))))
+    leaders, left_out = list(leader.values()), 0
+    if places and low_bits_of[0]:
+        places, left_out = grouped(leaders, places, similarity.rows, *low_bits_of, new, link_limit)
+    result = step(leaders, places, least, similarity, limit, set(range(new, len(texts))))
+    result.capped += left_out
 
     for i in order:
         first = leader[as_bytes(texts[i])]
@@ -633,12 +710,36 @@ def walk(
     return result
 
 
+def grouped(
+    order: list[int],
+    places: Sequence[Sequence[object]],
+    rows: Sequence[Sequence[int]],
+    bits: int,
+    most: int,
+    new: int,
+    limit: int,
+) -> tuple[list[list[object]], int]:
+    """Divide the buckets into groups of similar sketches; return the new places and what the limit left out."""
+    found: list[list[object]] = [[] for _ in places]
+    sketches, left_out = [low_bits(rows[i], bits) for i in order], 0
+    for band in range(len(places[order[0]]) if order else 0):
+        before = link([places[i][band] for i in order], range(len(order)), len(order))
+        settled = sum(i >= new for i in order)
+        links, _, more = keep_similar(before, sketches, most, settled, len(order), limit)
+        left_out += more
+        group: list[int] = []
+        for number, previous in enumerate(links):
+            group.append(number if previous < 0 else group[previous])
+            found[order[number]].append((band, group[number]))
+    return found, left_out
+
+
 def representatives(
     order: list[int],
     places: Sequence[Sequence[object]],
     threshold: float,
     similarity: Similarity,
-    cap: int,
+    limit: int,
     settled: set[int],
 ) -> Deduplicated:
     """Keep a document unless an earlier kept document in one of its buckets `places` is similar."""
@@ -648,8 +749,8 @@ def representatives(
     for i in order:
         met = set()
         for place in places[i] if i not in settled else ():
-            met.update(members[place][-cap:])
-            result.capped += max(0, len(members[place]) - cap)
+            met.update(members[place][:limit])
+            result.capped += max(0, len(members[place]) - limit)
         values = {j: value for j in met if (value := similarity(i, j)) is not None}
         result.near += [(i, j, value) for j, value in values.items() if value < threshold]
         similar = [j for j in values if values[j] >= threshold]
@@ -667,7 +768,7 @@ def connected(
     places: Sequence[Sequence[object]],
     threshold: float,
     similarity: Similarity,
-    cap: int,
+    limit: int,
     settled: set[int],
 ) -> Deduplicated:
     """Keep the earliest document of each connected component of similar pairs, and every settled document."""
@@ -679,8 +780,8 @@ def connected(
         met = set()
         for place in places[i]:
             if i not in settled:
-                met.update(members[place][-cap:])
-                result.capped += max(0, len(members[place]) - cap)
+                met.update(members[place][:limit])
+                result.capped += max(0, len(members[place]) - limit)
             members[place].append(i)
         for j in met:
             value = similarity(i, j)
@@ -702,11 +803,13 @@ def deduplicate(
     n: int,
     unit: str,
     keep: str | Sequence[float] = "first",
-    cap: int = 1000,
+    limit: int = 10**9,
     against: Sequence[str | bytes] = (),
     clusters: str = "representative",
     verify: str | None = "exact",
     loss: float = 0.001,
+    low_bits_of: tuple[int, int] = (0, 0),
+    link_limit: int = 10**9,
     **normalisation: Any,
 ) -> Deduplicated:
     """Deduplicate over the buckets of the banded fingerprints."""
@@ -714,7 +817,9 @@ def deduplicate(
     rows = [sketch(t, seeds, hashbytes, n=n, unit=unit, **normalisation) for t in texts]
     places = [buckets(row, widths, hashbytes) for row in rows]
     similarity = Similarity(texts, rows, threshold, verify, loss, n, unit, **normalisation)
-    return walk(texts, places, threshold, similarity, keep=keep, cap=cap, old=len(against), clusters=clusters)
+    options: dict[str, Any] = {"keep": keep, "old": len(against), "clusters": clusters}
+    limits: dict[str, Any] = {"limit": limit, "low_bits_of": low_bits_of, "link_limit": link_limit}
+    return walk(texts, places, threshold, similarity, **options, **limits)
 
 
 def deduplicate_exact(
@@ -732,7 +837,7 @@ def deduplicate_exact(
     texts = [*texts, *against]
     places = [["all"]] * len(texts)
     similarity = Similarity(texts, (), threshold, "exact", 0.0, n, unit, **normalisation)
-    return walk(texts, places, threshold, similarity, keep=keep, cap=len(texts), old=len(against), clusters=clusters)
+    return walk(texts, places, threshold, similarity, keep=keep, limit=len(texts), old=len(against), clusters=clusters)
 
 
 # ---- fields of records ----

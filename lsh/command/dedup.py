@@ -25,7 +25,7 @@ from lsh.command.inputs import TextStream
 from lsh.command.options import Running
 from lsh.command.rows import IndexDocuments, added_values, cluster_rows, is_new, removed_rows, same_id
 from lsh.engine import dedup
-from lsh.engine.dedup import CAP
+from lsh.engine.linking import LIMIT
 from lsh.engine.matching import Matching
 from lsh.files import ReadOptions
 from lsh.storage import compression
@@ -599,7 +599,7 @@ def _print_counts(request: Request, counts: dict[str, Any]) -> None:
     if request.running.verbose:
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
         console.say(
-            f"{counts['candidates']:,} candidate pairs, {counts['compared']:,} of them compared\n"
+            f"{counts['candidates']:,} pairs in a shared bucket, {counts['compared']:,} pairs compared\n"
             f"{counts['identical']:,} removed as identical copies, {counts['without_shingles']:,} without shingles\n"
             f"seconds: {stages}"
         )
@@ -630,7 +630,7 @@ def _summary(counts: dict[str, Any], with_references: bool) -> str:
 def _left_out(request: Request, counts: dict[str, Any]) -> str:
     """Return what was left out of the comparisons, and what that means."""
     return (
-        f"{counted(counts['capped'], 'comparison')} left out in buckets of more than {CAP:,} documents: similar "
+        f"{counted(counts['capped'], 'comparison')} left out in buckets of more than {LIMIT:,} documents: similar "
         f"documents may remain there, and the recall of {_recall(request):.3f} does not hold; use longer shingles or a "
         "higher threshold to separate texts of one template"
     )

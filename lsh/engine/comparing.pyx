@@ -7,11 +7,13 @@ A bucket is a chain of documents (`grouping.Linker`). `Similarity` compares two 
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcmp, memcpy
+from libc.stdlib cimport free, qsort
+from libc.string cimport memcmp, memcpy, memmove, memset
 
 from lsh cimport _kernels as c
 from lsh.text.batch cimport Batch
-from lsh.base.memory cimport acquire, check_aligned
+from lsh.base.components cimport find
+from lsh.base.memory cimport acquire, check_aligned, resize
 from lsh._minhash cimport check_signals, chosen_kernels
 from lsh.text.sets cimport ShingleSets
 
@@ -22,7 +24,17 @@ import numpy as np
 cdef enum:
     CHECKED = 1 << 26  # bytes of texts compared between two checks for signals: a tenth of a second at most
     AHEAD = 8  # candidates whose bitmaps are prefetched while one is compared
+    CHECKED_SKETCHES = 1 << 24  # sketches compared between two checks for signals: a tenth of a second
+    SAMPLE = 512  # documents in which common shingles are looked for
+    MOST_SAMPLED = 1 << 21  # different shingles of these
+    COMMON = 32  # a shingle of more than this part, 1 / COMMON, of them is common
+    MOST_COMMON = 1 << 13  # common shingles
+    MOST_SEEN = 1 << 28  # of two bits each
+    TOKEN_WORK = 4  # bytes of work that a shingle of a family counts for
     SKETCH_WORK = 64  # bytes of work that a comparison of sketches counts for
+
+cdef uint64_t SPREAD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio
+cdef double UNKNOWN_SIZE = -1e18  # of a text whose shingles are not all in memory: it may be similar to any other one
 
 cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
 
@@ -50,7 +62,7 @@ cdef class Similarity:
     texts : numpy.ndarray or None
         int32, shape ``(n,)``: the place of each document in the batch of `sets`; -1 of one that is never compared.
     least_equal : int
-        A pair with fewer equal bytes is not compared exactly.
+        A pair with fewer equal bytes, or components, is not compared further.
     """
 
     def __cinit__(self, matrix not None, rows not None, ShingleSets sets, texts, size_t least_equal):
@@ -89,11 +101,11 @@ cdef class Similarity:
     cdef double value(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
         """The similarity of two documents; FILTERED or LEFT_OUT where it was found not to be needed."""
         self._worked(SKETCH_WORK)
-        if self.sets is None:
-            return self._estimate(i, j)
-        if self.kernels.count_equal_8(self._row(i), self._row(j), self.k) < self.least_equal:
-            return FILTERED
-        return self.exact(i, j, least)
+        return self.exact(i, j, least) if self.passes(i, j) else FILTERED
+
+    cdef bint passes(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+        """Whether two documents get past the filter."""
+        return self._equal(i, j) >= self.least_equal
 
     cdef Py_ssize_t pass_filter(self, Py_ssize_t document, int32_t *others, int32_t *along,
                                 Py_ssize_t count) except -1 nogil:
@@ -101,10 +113,14 @@ cdef class Similarity:
 
         The numbers in `along` move with them. What `exact` needs of these documents is prefetched.
         """
-        cdef Py_ssize_t i, passed
+        cdef Py_ssize_t i, passed = 0
         self._worked(count * SKETCH_WORK)
         if self.sets is None:
-            return count
+            for i in range(count):
+                self.expect(others + i, count - i)
+                others[passed], along[passed] = others[i], along[i]
+                passed += self.passes(document, others[passed])
+            return passed
         passed = self.kernels.filter_8(self.first_row, &self.rows[0], self.k, self.least_equal, document, others, along,
                                        count)
         for i in range(min(passed, 2 * AHEAD)):
@@ -136,7 +152,7 @@ cdef class Similarity:
         cdef double found
         cdef size_t before
         if self.sets is None:
-            return self._estimate(i, j)
+            return <double> self._equal(i, j) / <double> self.k
         if self.texts[i] < 0 or self.texts[j] < 0:
             with gil:
                 raise ValueError(f"documents {i} and {j} are compared, and one of them has no text")
@@ -146,15 +162,250 @@ cdef class Similarity:
         self.work += self.sets.read - before
         return found if found >= least else LEFT_OUT
 
-    cdef double _estimate(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+    cdef size_t _equal(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+        """How many components of two documents are equal, in what is known of them."""
         cdef const uint8_t *a = self._row(i)
         cdef const uint8_t *b = self._row(j)
-        cdef size_t equal
         if self.width == 8:
-            equal = self.kernels.count_equal_64(<const uint64_t *> a, <const uint64_t *> b, self.k)
-        else:
-            equal = self.kernels.count_equal_32(<const uint32_t *> a, <const uint32_t *> b, self.k)
-        return <double> equal / <double> self.k
+            return self.kernels.count_equal_64(<const uint64_t *> a, <const uint64_t *> b, self.k)
+        if self.width == 4:
+            return self.kernels.count_equal_32(<const uint32_t *> a, <const uint32_t *> b, self.k)
+        return self.kernels.count_equal_8(a, b, self.k)
+
+
+# ---- families: documents that are compared with all that are kept ----
+
+cdef size_t _slot(const TokenTable *table, uint64_t token) noexcept nogil:
+    """The slot of a shingle, or the free one where it belongs."""
+    cdef size_t at = <size_t> (token * SPREAD >> 20) & table.mask
+    while table.slots[at].value and table.slots[at].token != token:
+        at = (at + 1) & table.mask
+    return at
+
+
+cdef int _resize_table(TokenTable *table, size_t count) except -1 nogil:
+    """Make room for `count` shingles, so that half of the slots are free."""
+    cdef TokenTable old = table[0]
+    cdef size_t slots = 1 << 10, i
+    while slots < 2 * count:
+        slots *= 2
+    if old.slots != NULL and slots <= old.mask + 1:
+        return 0
+    table.slots = <Token *> resize(NULL, slots, sizeof(Token))
+    table.mask = slots - 1
+    memset(table.slots, 0, slots * sizeof(Token))
+    for i in range(old.mask + 1 if old.slots != NULL else 0):
+        if old.slots[i].value:
+            table.slots[_slot(table, old.slots[i].token)] = old.slots[i]
+    free(old.slots)
+    return 0
+
+
+cdef int _by_count(const void *a, const void *b) noexcept nogil:
+    cdef const Token *first = <const Token *> a
+    cdef const Token *second = <const Token *> b
+    if first.value != second.value:
+        return -1 if first.value > second.value else 1
+    return (first.token > second.token) - (first.token < second.token)
+
+
+cdef class Family:
+    """Documents that are kept, with which many others are compared, such as the texts of one template.
+
+    The shingles of such texts are mostly common to many. The common ones are bits, so that an AND and a count of bits
+    tell how many of them two documents share. The others are rare: the documents that have one are listed. Both
+    together are how many shingles two documents share, or a little more, as hashes tell them apart. So two documents
+    that are not similar enough by this number are not, and the others are compared exactly.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        Of the documents, by sets.
+    first, stop : int
+        The documents that are kept or compared here lie between.
+    most_bytes : int
+        Of memory; the caller drops it where `num_bytes` is more.
+    """
+
+    def __cinit__(self, Similarity similarity not None, Py_ssize_t first, Py_ssize_t stop, size_t most_bytes):
+        if similarity.sets is None or not 0 <= first <= stop <= similarity.count:
+            raise ValueError("a family needs sets, and documents that the similarity has")
+        self.similarity, self.loaded = similarity, -1
+        with nogil:
+            self._sample(first, stop)
+            self._see(first, stop, most_bytes)
+        self.bitmap = <uint64_t *> resize(NULL, self.words, sizeof(uint64_t))
+
+    def __dealloc__(self):
+        free(self.common.slots)
+        free(self.rare.slots)
+        free(self.seen)
+        free(self.bitmaps)
+        free(self.kept)
+        free(self.postings)
+        free(self.bitmap)
+        free(self.tokens)
+
+    cdef size_t num_bytes(self) noexcept nogil:
+        """The memory that it takes."""
+        return ((self.seen_mask + 1) // 4 + (self.common.mask + self.rare.mask + 2) * sizeof(Token)
+                + self.room_kept * (sizeof(Kept) + self.words * sizeof(uint64_t))
+                + self.room_postings * sizeof(Posting))
+
+    cdef const uint64_t *_tokens_of(self, Py_ssize_t document, size_t *count) except? NULL nogil:
+        """The hashes of the shingles of a document; NULL if they are not all in memory."""
+        cdef Py_ssize_t text = self.similarity.texts[document]
+        count[0] = 0
+        if text < 0:
+            return NULL
+        self.similarity.sets.choose(text)
+        if self.similarity.sets.chosen_work.whole != text:
+            return NULL
+        count[0] = self.similarity.sets.chosen_work.set.count
+        self.similarity._worked(TOKEN_WORK * count[0])
+        return self.similarity.sets.chosen_work.set.tokens
+
+    cdef int _sample(self, Py_ssize_t first, Py_ssize_t stop) except -1 nogil:
+        """Find the shingles that are common, by some of the documents, and give each a bit."""
+        cdef TokenTable counts
+        cdef const uint64_t *tokens
+        cdef Py_ssize_t step = (stop - first) // SAMPLE + 1, document = first, sampled = 0
+        cdef size_t i, count, at, found = 0
+        memset(&counts, 0, sizeof(counts))
+        _resize_table(&counts, 0)
+        try:
+            while document < stop:
+                tokens = self._tokens_of(document, &count)
+                if counts.used + count > MOST_SAMPLED:
+                    break
+                _resize_table(&counts, counts.used + count)
+                for i in range(count):
+                    at = _slot(&counts, tokens[i])
+                    counts.used += counts.slots[at].value == 0
+                    counts.slots[at] = Token(tokens[i], counts.slots[at].value + 1)
+                sampled += 1
+                document += step
+            for i in range(counts.mask + 1):
+                if counts.slots[i].value > max(sampled // COMMON, <Py_ssize_t> 1):
+                    counts.slots[found] = counts.slots[i]
+                    found += 1
+            qsort(counts.slots, found, sizeof(Token), _by_count)
+            found = min(found, <size_t> MOST_COMMON)
+            self.words = max((found + 63) // 64, <size_t> 1)
+            _resize_table(&self.common, found)
+            for i in range(found):
+                self.common.slots[_slot(&self.common, counts.slots[i].token)] = Token(counts.slots[i].token,
+                                                                                      <uint32_t> i + 1)
+        finally:
+            free(counts.slots)
+        return 0
+
+    cdef int _see(self, Py_ssize_t first, Py_ssize_t stop, size_t most_bytes) except -1 nogil:
+        """Find the rare shingles that only one document has, which need not be listed; some are taken for others."""
+        cdef const uint64_t *tokens
+        cdef size_t i, count, total = 0, at
+        cdef Py_ssize_t document
+        cdef uint64_t bit
+        for document in range(first, stop):
+            if self.similarity.texts[document] >= 0:
+                total += self.similarity.sets.batch.lengths[self.similarity.texts[document]]
+        self.seen_mask = (1 << 10) - 1
+        while self.seen_mask < 4 * total and self.seen_mask < MOST_SEEN and 2 * self.seen_mask < most_bytes:
+            self.seen_mask = 2 * self.seen_mask + 1
+        self.seen = <uint64_t *> resize(NULL, (self.seen_mask + 1) // 32, sizeof(uint64_t))
+        memset(self.seen, 0, (self.seen_mask + 1) // 4)
+        for document in range(first, stop):
+            tokens = self._tokens_of(document, &count)
+            for i in range(count):
+                if self.common.slots[_slot(&self.common, tokens[i])].value == 0:
+                    at = <size_t> (tokens[i] * SPREAD >> 16) & self.seen_mask
+                    bit = <uint64_t> 1 << 2 * (at % 32)
+                    self.seen[at // 32] |= bit if not self.seen[at // 32] & bit else 2 * bit
+        return 0
+
+    cdef int _load(self, int32_t document) except -1 nogil:
+        """Make the bitmap of a document, and list its rare shingles."""
+        cdef const uint64_t *tokens
+        cdef size_t i, count, at
+        cdef uint32_t bit
+        if self.loaded == document:
+            return 0
+        self.loaded = -1
+        tokens = self._tokens_of(document, &count)
+        if count > self.room_tokens:
+            self.tokens = <uint64_t *> resize(self.tokens, count, sizeof(uint64_t))
+            self.room_tokens = count
+        memset(self.bitmap, 0, self.words * sizeof(uint64_t))
+        self.num_tokens = self.zeros = 0
+        self.size = UNKNOWN_SIZE
+        if tokens != NULL:
+            self.size = <double> count
+            at = self.similarity.sets.chosen_work.set.zero
+            while at:
+                at &= at - 1
+                self.zeros += 1
+                self.size += 1.0
+        for i in range(count):
+            bit = self.common.slots[_slot(&self.common, tokens[i])].value
+            if bit and not self.bitmap[(bit - 1) // 64] >> (bit - 1) % 64 & 1:
+                self.bitmap[(bit - 1) // 64] |= <uint64_t> 1 << (bit - 1) % 64
+                continue
+            at = <size_t> (tokens[i] * SPREAD >> 16) & self.seen_mask
+            if bit or self.seen[at // 32] >> 2 * (at % 32) & 2:  # or it has a common hash for the second time
+                self.tokens[self.num_tokens] = tokens[i]
+                self.num_tokens += 1
+        self.loaded = document
+        return 0
+
+    cdef int add(self, int32_t document) except -1 nogil:
+        """Keep a document, so that others are compared with it."""
+        cdef size_t i, at, room
+        self._load(document)
+        if self.num_kept == self.room_kept:
+            room = 2 * self.room_kept + 256
+            self.kept = <Kept *> resize(self.kept, room, sizeof(Kept))
+            self.bitmaps = <uint64_t *> resize(self.bitmaps, room * self.words, sizeof(uint64_t))
+            self.room_kept = room
+        if self.num_postings + self.num_tokens > self.room_postings:
+            room = 2 * (self.num_postings + self.num_tokens)
+            self.postings = <Posting *> resize(self.postings, room, sizeof(Posting))
+            self.room_postings = room
+        _resize_table(&self.rare, self.rare.used + self.num_tokens)
+        for i in range(self.num_tokens):
+            at = _slot(&self.rare, self.tokens[i])
+            self.rare.used += self.rare.slots[at].value == 0
+            self.postings[self.num_postings] = Posting(<uint32_t> self.num_kept, self.rare.slots[at].value)
+            self.num_postings += 1
+            self.rare.slots[at] = Token(self.tokens[i], <uint32_t> self.num_postings)
+        memcpy(self.bitmaps + self.num_kept * self.words, self.bitmap, self.words * sizeof(uint64_t))
+        self.kept[self.num_kept] = Kept(document, 0, self.size)
+        self.num_kept += 1
+        return 0
+
+    cdef Py_ssize_t most_similar(self, int32_t document, double least, int32_t *found) except -1 nogil:
+        """Find those that may have a similarity of at least `least` to a document; returns how many they are."""
+        cdef size_t i, listed = 0
+        cdef uint32_t at
+        cdef Py_ssize_t count = 0
+        cdef double share = least / (1.0 + least)  # of the shingles of both, which they share at this similarity
+        cdef Kept *one
+        self._load(document)
+        _resize_table(&self.rare, self.rare.used)
+        for i in range(self.num_tokens):
+            at = self.rare.slots[_slot(&self.rare, self.tokens[i])].value
+            while at:
+                self.kept[self.postings[at - 1].kept].rare += 1
+                at = self.postings[at - 1].following
+                listed += 1
+        for i in range(self.num_kept):
+            one = &self.kept[i]
+            found[count] = one.document
+            count += (<double> (self.similarity.kernels.count_common(self.bitmap, self.bitmaps + i * self.words,
+                                                                     self.words) + one.rare + self.zeros) + 1.0
+                      >= share * (self.size + one.size))
+            one.rare = 0
+        self.similarity._worked(8 * (self.num_kept * self.words + listed))
+        return count
 
 
 cdef class Pairs:
@@ -271,70 +522,193 @@ cdef class Pairs:
         return found
 
 
-def passing(const int32_t[::1] links not None, const uint8_t[:, ::1] sketches not None,
-            const uint8_t[::1] settled not None, size_t least_equal, Py_ssize_t most):
-    """Tell which documents get past the filter with another one of their bucket in a band, so that both are compared.
+# ---- links that pass the filter ----
+
+cdef struct Bucket:
+    # The documents of a bucket, in the order in which they are decided, and the groups that they are divided into.
+    const int32_t *members
+    Py_ssize_t count
+    int32_t *heads                   # the first document of each group, of those that others are compared with
+    Py_ssize_t groups                # how many they are
+    Py_ssize_t chained               # and how many of these have more documents
+    int32_t *following               # by document: the next one of its group, -1 at the end
+    int32_t *last                    # by the first document of a group: the last one
+    int32_t *parents                 # by document: another one of its group, or itself; see base/components.pxd
+
+
+cdef class _Filter:
+    """Compares documents by the low bits of their components."""
+
+    cdef const lsh_kernels *kernels
+    cdef const uint64_t *rows
+    cdef size_t words, bits
+    cdef size_t most                 # components that may differ
+    cdef Py_ssize_t settled, entered, limit
+    cdef int64_t left_out
+    cdef int64_t compared
+
+    cdef inline Py_ssize_t similar(self, int32_t document, const int32_t *others, Py_ssize_t count) noexcept nogil:
+        """The place of the first of some documents that is similar, or `count`."""
+        return <Py_ssize_t> self.kernels.find_similar(self.rows, self.words, self.bits, self.most, document, others,
+                                                      count)
+
+    cdef int divide(self, Bucket *bucket, int32_t *links) except -1 nogil:
+        """Find the groups of a bucket, and link each document to the one before it in its group."""
+        cdef Py_ssize_t i
+        cdef int32_t document, group
+        bucket.groups = bucket.chained = 0
+        for i in range(bucket.count):
+            document = bucket.members[i]
+            bucket.parents[document] = document
+            bucket.following[document] = -1
+            group = self._join(bucket, document) if document >= self.settled else -1
+            if group >= 0:
+                bucket.parents[document] = group
+            if document < self.entered:
+                if group < 0:
+                    bucket.heads[bucket.groups] = group = document
+                    bucket.groups += 1
+                else:
+                    bucket.chained += bucket.following[group] < 0
+                    bucket.following[bucket.last[group]] = document
+                bucket.last[group] = document
+        for i in range(bucket.count):
+            bucket.last[bucket.members[i]] = -1
+        for i in range(bucket.count):
+            document = bucket.members[i]
+            group = find(bucket.parents, document)
+            links[document] = bucket.last[group]
+            if document < self.entered:
+                bucket.last[group] = document
+        return 0
+
+    cdef int32_t _join(self, Bucket *bucket, int32_t document) except? -1 nogil:
+        """Make one group of those that a document is similar to; return its first document, -1 if there is none.
+
+        It is compared with the first document of each group, and then with the others of those not found to be similar.
+        """
+        cdef Py_ssize_t i = 0, seen, some, joined = -1, left = self.limit
+        cdef int32_t other
+        while i < bucket.groups and left > 0:
+            some = min(bucket.groups - i, left)
+            seen = self.similar(document, bucket.heads + i, some)
+            left -= min(seen + 1, some)
+            i += seen
+            if seen < some and joined < 0:
+                joined = i
+                i += 1
+            elif seen < some:
+                self._merge(bucket, joined, i)
+        self.left_out += bucket.groups - i
+        seen, i = i, 0
+        while i < seen and bucket.chained > (joined >= 0 and bucket.following[bucket.heads[joined]] >= 0):
+            other = bucket.following[bucket.heads[i]] if i != joined else -1
+            while other >= 0 and left > 0 and self.similar(document, &other, 1) == 1:
+                left -= 1
+                other = bucket.following[other]
+            if other < 0 or left == 0:
+                self.left_out += other >= 0
+                i += 1
+                continue
+            left -= 1
+            if joined < 0:
+                joined = i
+                i += 1
+                continue
+            seen -= 1
+            self._merge(bucket, min(i, joined), max(i, joined))
+            if i < joined:
+                joined = i
+                i += 1
+        self.compared += self.limit - left
+        if self.compared > CHECKED_SKETCHES:
+            self.compared = 0
+            check_signals()
+        return bucket.heads[joined] if joined >= 0 else -1
+
+    cdef void _merge(self, Bucket *bucket, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+        """Append group j to group i, which is an earlier one."""
+        cdef int32_t head = bucket.heads[i], other = bucket.heads[j]
+        bucket.chained -= (bucket.following[head] >= 0) + (bucket.following[other] >= 0) - 1
+        bucket.parents[other] = head
+        bucket.following[bucket.last[head]] = other
+        bucket.last[head] = bucket.last[other]
+        bucket.groups -= 1
+        memmove(bucket.heads + j, bucket.heads + j + 1, (bucket.groups - j) * sizeof(int32_t))
+
+
+def keep_similar(int32_t[::1] links not None, const uint64_t[:, ::1] low_bits not None, size_t bits, size_t most,
+                 Py_ssize_t settled, Py_ssize_t entered, Py_ssize_t limit):
+    """Divide the buckets of a band into groups, in which pairs of documents with similar low bits connect all.
 
     Parameters
     ----------
     links : numpy.ndarray
-        int32, shape ``(n,)``: for each document the last one before it in the same bucket, or -1.
-    sketches : numpy.ndarray
-        uint8, shape ``(n, k)``, k 1 or more.
-    settled : numpy.ndarray
-        uint8, shape ``(n,)``: true for documents that are not compared with those before them.
-    least_equal : int
-        A pair with fewer equal bytes is filtered.
+        int32, shape ``(n,)``: for each document, in the order in which they are decided, the last one before it in the
+        same bucket, or -1. It is overwritten by the last one before it in the same group, or -1.
+    low_bits : numpy.ndarray
+        uint64, shape ``(n, words)``: the low bits of the components of each document; see `grouping.pack_low_bits`.
+    bits : int
+        How many of each component, 1 to 8; 0: all documents of a bucket are one group.
     most : int
-        In a bucket of more documents than this, all are expected to get past it, unless all are settled.
+        A pair is similar if at most so many components differ in them.
+    settled, entered : int
+        Two documents are compared unless both are among the first `settled`, or neither is among the first `entered`.
+    limit : int
+        A document is compared with so many others of its bucket at most, group by group.
 
     Returns
     -------
-    numpy.ndarray
-        bool, shape ``(n,)``.
+    pairs : int
+        How many pairs of such documents share a bucket.
+    left_out : int
+        For how many documents and groups `limit` left out a comparison.
     """
-    cdef Py_ssize_t i, n = links.shape[0]
-    cdef size_t k = sketches.shape[1]
-    cdef int32_t j
+    cdef _Filter among = _Filter()
+    cdef Bucket bucket
+    cdef Py_ssize_t i, k, found, n = links.shape[0]
+    cdef int64_t pairs = 0
+    cdef int32_t j, at = 0
     cdef bint inside = True
-    cdef const lsh_kernels *kernels = chosen_kernels()
-    if sketches.shape[0] != n or settled.shape[0] != n or k < 1:
-        raise ValueError(f"sketches and settled must be of {n} documents, got {sketches.shape[0]}, {settled.shape[0]}")
+    if low_bits.shape[0] != n or n > _MAX_DOCUMENTS or bits > 8 or (bits and low_bits.shape[1] % bits):
+        raise ValueError(f"low_bits must have {bits} words, or a multiple, for each of {n} documents")
     check_aligned(&links[0], sizeof(int32_t))
-    found, bucket_of, bucket_sizes = np.zeros(n, np.uint8), np.arange(n, dtype=np.int32), np.ones(n, np.int32)
-    cdef uint8_t[::1] flags = found
-    cdef int32_t[::1] firsts = bucket_of
-    cdef int32_t[::1] sizes = bucket_sizes
+    check_aligned(&low_bits[0, 0], sizeof(uint64_t))
+    among.kernels, among.rows = chosen_kernels(), &low_bits[0, 0]
+    among.words, among.bits, among.most = low_bits.shape[1] // bits if bits else 0, bits, most
+    among.settled, among.entered, among.limit = settled, entered, limit
+    cdef int32_t[:, ::1] scratch = np.zeros((7, n), np.int32)
+    cdef int32_t *firsts = &scratch[0, 0]  # by document: the first one of its bucket
+    cdef int32_t *sizes = &scratch[1, 0]   # by that one
+    cdef int32_t *places = &scratch[2, 0]  # likewise, where the next member of the bucket goes
+    cdef int32_t *members = &scratch[3, 0]
+    bucket.heads, bucket.following, bucket.last = &scratch[4, 0], &scratch[5, 0], &scratch[6, 0]
     with nogil:
         for i in range(n):
             j = links[i]
-            if j == -1:
-                continue
-            if j < 0 or j >= i:
-                inside = False
+            inside = -1 <= j < i
+            if not inside:
                 break
-            firsts[i] = firsts[j]
+            firsts[i] = <int32_t> i if j < 0 else firsts[j]
             sizes[firsts[i]] += 1
         for i in range(n if inside else 0):
-            if i + AHEAD < n and links[i + AHEAD] >= 0:
-                c.lsh_prefetch(&sketches[links[i + AHEAD], 0])
-            if settled[i]:
-                continue
-            j = links[i]
-            if sizes[firsts[i]] > most:
-                flags[firsts[i]] = True
-                continue
-            while 0 <= j < i:
-                if not (flags[i] and flags[j]) and kernels.count_equal_8(&sketches[i, 0], &sketches[j, 0],
-                                                                         k) >= least_equal:
-                    flags[i] = flags[j] = True
-                j = links[j] if links[j] < j else -1
+            if firsts[i] == i:
+                places[i] = at
+                at += sizes[i]
+            members[places[firsts[i]]] = <int32_t> i
+            places[firsts[i]] += 1
+        bucket.parents = firsts  # which is no longer needed once the members are known
         for i in range(n if inside else 0):
-            if sizes[firsts[i]] > most:
-                flags[i] = flags[firsts[i]]
+            bucket.count, found = sizes[i], 0
+            bucket.members = members + places[i] - bucket.count
+            for k in range(bucket.count):
+                pairs += found if bucket.members[k] >= settled else 0
+                found += bucket.members[k] < entered
+            if bits and bucket.count > 1:
+                among.divide(&bucket, &links[0])
     if not inside:
         raise ValueError("links must lead to earlier documents")
-    return found.view(np.bool_)
+    return pairs, among.left_out
 
 
 # ---- byte-identical texts ----

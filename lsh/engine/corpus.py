@@ -19,11 +19,12 @@ import numpy as np
 
 from lsh.base import errors
 from lsh.base.arrays import Array
-from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, MemoryBudget, SpilledColumn, size_argument
+from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, MemoryBudget, size_argument
 from lsh.base.threads import map_in_order, worth
 from lsh.engine.comparing import Similarity, content_keys, same_texts
 from lsh.engine.deciding import write_links
-from lsh.engine.linking import Links, Order, positions_of
+from lsh.engine.grouping import pack_low_bits
+from lsh.engine.linking import BandLinks, Links, LowBits, Order, positions_of
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher, batch_fingerprints, work_shares
 from lsh.text.batch import Batch, num_bytes
@@ -34,11 +35,11 @@ from lsh.typing import Piece, Pieces, Progress, Texts, TextsOrCallable
 
 STEP = 1 << 16  # documents in a step, and between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
-MOST_SCORES = 1 << 21  # of a window of documents
-SCORE_BYTES = 32  # of memory at most: document, band and value, twice for a document of the window
-SMALL_SHARE = 16  # the cache of sets, and the scores of a window, take at most this fraction of the bound each
+MAX_FAMILIES = 1 << 26  # bytes of the families of all threads under a bound: see `lsh.engine.comparing.Family`
+UNBOUNDED = 1 << 62  # bytes
+SMALL_SHARE = 16  # the cache of sets, and the families, take at most this fraction of the bound each
 STATE_BYTES = 11  # per document, always in memory: flags, first copies, and numbers of components
-SHARING_BYTES = 40  # per document that shares a bucket: position, component and decision; without links and texts
+SHARING_BYTES = 40  # per document in a link: position, component and decision; without links and texts
 TOGETHER_BYTES = 48  # per document of a component while it is decided; without links, sketch and text
 THREAD_BYTES = 48  # per document of a component and thread
 MOST_OVER = 50_000_000  # bytes by which these may exceed the bound: the peak may be 120 MB above it
@@ -238,8 +239,10 @@ class Corpus:
         The texts.
     hasher, bands
         Compute fingerprints and band keys.
-    keep_fingerprints : bool
-        Whether to store fingerprints in place of sketches.
+    is_exact : bool
+        Whether pairs are compared by their texts, after sketches; else fingerprints are stored, and compared.
+    low_bits_of : tuple of int
+        How many low bits of each component are compared before documents are connected, and how many may differ.
     spill : MemoryBudget
         Allocates the arrays.
     num_threads, report
@@ -259,6 +262,8 @@ class Corpus:
         bool, shape ``(n,)``: whether a text has shingles.
     keys : list of SpilledColumn
         The keys of each band.
+    low_bits : LowBits
+        What is compared before documents are connected.
     sketches, content, sizes : SpilledColumn
         Sketches or fingerprints, content keys, and the length of the text in bytes of UTF-8.
     num_missing : int
@@ -268,7 +273,8 @@ class Corpus:
     collections: list[Collection]
     hasher: MinHasher
     bands: Bands
-    keep_fingerprints: bool
+    is_exact: bool
+    low_bits_of: tuple[int, int]
     spill: MemoryBudget
     num_threads: int
     report: Progress
@@ -288,15 +294,19 @@ class Corpus:
         hasher, bands, spill = self.hasher, self.bands, self.spill
         known = [collection.size for collection in self.collections]
         total = None if None in known else sum(filter(None, known))
-        dtype = hasher.dtype if self.keep_fingerprints else np.dtype(np.uint8)
+        dtype = hasher.dtype if not self.is_exact else np.dtype(np.uint8)
         buffer = MAX_BUFFERS // bands.num_bands
         self.keys = [spill.column(np.uint64, None, total, buffer) for _ in range(bands.num_bands)]
         self.sketches = spill.column(dtype, hasher.num_seeds, total)
+        bits, most = self.low_bits_of
+        low_bits = None if bits == 0 else spill.column(np.uint64, bits * -(-hasher.num_seeds // 64), total)
+        self.low_bits = LowBits(low_bits, bits, most)
         self.content, self.sizes = spill.column(np.uint64, None, total), spill.column(np.int64, None, total)
         flags = spill.column(np.bool_, None, total)
-        columns = [self.sketches, self.content, self.sizes, flags]
+        columns = [self.content, self.sizes, flags]
+        sketches = [self.sketches] if low_bits is None else [self.sketches, low_bits]
         self._check_bound(total or 0)
-        spill.check_space((total or 0) * sum(column.row_size for column in [*self.keys, *columns]))
+        spill.check_space((total or 0) * sum(column.row_size for column in [*self.keys, *sketches, *columns]))
 
         def shares() -> Iterator[tuple[int, Callable[[], Batch], int]]:
             """Yield shares of work: the position after the last text, a function that makes a batch, and its size.
@@ -322,18 +332,19 @@ class Corpus:
             rows = batch_fingerprints(hasher, raw)
             content = np.empty(len(raw), np.uint64)
             content_keys(raw, self.secret, content)
-            sketches = rows.astype(np.uint8) if self._low_bytes or not self.keep_fingerprints else rows
+            sketches = rows.astype(np.uint8) if self._low_bytes or self.is_exact else rows
             found = [bands.keys(rows), sketches, content, raw.sizes(), ~hasher.is_empty(rows)]
             return stop, found, raw.num_missing
 
         in_order = map_in_order(arrays_of, shares(), self.num_threads, size_of, MAX_READ)
-        for stop, (keys, *rows), missing in in_order:
+        for stop, (keys, rows, *others), missing in in_order:
             if total is None and stop // STEP > len(flags) // STEP:
                 self._check_bound(stop, growing=True)
                 expected = self._expected() or 0
-                for column in [*self.keys, *columns]:
+                for column in [*self.keys, *sketches, *columns]:
                     column.expect(expected)
-            for column, more in zip([*self.keys, *columns], [*keys, *rows]):
+            self.append_sketches(rows)
+            for column, more in zip([*self.keys, *columns], [*keys, *others]):
                 column.append(more)
             self.num_missing += missing
             self.report("fingerprints", stop, total)
@@ -344,6 +355,12 @@ class Corpus:
         self.total = self.offsets[-1]
         self._check_bound(self.total)
         spill.trim()
+
+    def append_sketches(self, rows: Array) -> None:
+        """Append the sketches or fingerprints of some documents."""
+        self.sketches.append(rows)
+        if self.low_bits.rows is not None:
+            self.low_bits.rows.append(pack_low_bits(rows.astype(np.uint8, copy=False), self.low_bits.bits))
 
     def _read_more(self, more: CandidateSource) -> None:
         """Append the further documents."""
@@ -381,7 +398,7 @@ class Corpus:
         return texts * total // done if done else None
 
     def reserve(self, sharing: int = 0, together: int = 0) -> None:
-        """Keep memory free for arrays of all documents, and of the `sharing` documents that share a bucket.
+        """Keep memory free for arrays of all documents, and of the `sharing` documents in a link.
 
         The largest component has `together` documents. These numbers are known after grouping only; raises ValueError
         if they are too large for the bound.
@@ -390,24 +407,24 @@ class Corpus:
         needed, bound = each * self.total + SHARING_BYTES * sharing, self.spill.bound
         needed += (TOGETHER_BYTES + THREAD_BYTES * self.num_threads) * together
         if bound is not None and needed > bound + MOST_OVER:
-            documents = f"{self.total:,} documents of which {sharing:,} share a bucket"
-            documents += f", {together:,} of them in one component" if together else ""
+            documents = f"{self.total:,} documents, and {sharing:,} of them may have a near duplicate"
+            documents += f", {together:,} in one component" if together else ""
             raise errors.bad_value(
                 "max_memory",
                 f"must be {size_argument(needed - MOST_OVER)} or more for {documents}, got {bound:,} bytes",
             )
-        self.spill.reserve(needed + self._at_most(MAX_CACHED) + self.most_scores * SCORE_BYTES)
+        self.spill.reserve(needed + self._at_most(MAX_CACHED) + self._at_most(MAX_FAMILIES))
 
     @property
-    def most_scores(self) -> int:
-        """How many scores a window of documents may have."""
-        return self._at_most(MOST_SCORES * SCORE_BYTES) // SCORE_BYTES
+    def family_bytes(self) -> int:
+        """The bytes that families of documents may take."""
+        return self._at_most(MAX_FAMILIES) if self.spill.is_bounded else UNBOUNDED
 
     def _at_most(self, size: int) -> int:
         """Return `size`, the bytes of a cache or of work in progress, or less if there is a small bound."""
         return size if self.spill.bound is None else min(size, self.spill.bound // SMALL_SHARE)
 
-    def links(self, found: list[SpilledColumn], numbers: Array, count: int) -> Array:
+    def links(self, found: list[BandLinks], numbers: Array, count: int) -> Array:
         """Return the links of `count` documents as int32 of shape ``(bands, count)``; their columns are freed.
 
         `numbers` has the number of each document by position.
@@ -416,9 +433,9 @@ class Corpus:
 
         def write(band: int) -> None:
             links[band].fill(-1)
-            for _, pairs in found[band].parts():
+            for _, pairs in found[band].pairs.parts():
                 write_links(pairs, numbers, links[band])
-            found[band].free()
+            found[band].pairs.free()
 
         threads = 1 if self.spill.is_bounded else worth(self.num_threads, links.size)
         for _ in map_in_order(write, range(len(found)), threads):
@@ -426,15 +443,15 @@ class Corpus:
         found.clear()
         return links
 
-    def linked(self, order: Order, copies: bool) -> tuple[Array, list[SpilledColumn], Array]:
-        """Find identical texts, and link the documents with shingles that share a bucket.
+    def linked(self, order: Order, copies: bool) -> tuple[Array, list[BandLinks], Array]:
+        """Find identical texts, and link the documents with shingles that may be similar.
 
         Returns
         -------
         firsts : numpy.ndarray
             int32: by position the first document with the same bytes; -1 of one that takes no part.
-        found : list of SpilledColumn
-            For each band the links. With `copies`, copies of a text are linked, too.
+        found : list of BandLinks
+            The links of each band. With `copies`, copies of a text are linked, too.
         shares : numpy.ndarray
             bool: by position, whether it is in a link.
         """
@@ -447,19 +464,21 @@ class Corpus:
         found = self._links(order, self.has_shingles if copies else firsts == np.arange(self.total, dtype=np.int32))
         self.spill.trim()
         shares = np.zeros(self.total, np.bool_)
-        for column in found:
-            for _, pairs in column.parts():
+        for band in found:
+            for _, pairs in band.pairs.parts():
                 shares[pairs] = True
         return firsts, found, shares
 
-    def _links(self, order: Order, chosen: Array) -> list[SpilledColumn]:
-        """Return for each band the links of the chosen documents: pairs of a document and the one before it."""
-        links, bands = Links(self.spill, order, chosen, self.num_threads), range(self.bands.num_bands)
+    def _links(self, order: Order, chosen: Array) -> list[BandLinks]:
+        """Return the links of the chosen documents, of each band."""
+        links, bands = Links(self.spill, order, chosen, self.num_threads, self.low_bits), range(self.bands.num_bands)
         all_found = []
         with self.spill.reserved(links.num_bytes):
             for found in map_in_order(lambda band: links.of_band(self.keys[band]), bands, links.num_threads):
                 all_found.append(found)
                 self.report("grouping", len(all_found), len(bands))
+        if self.low_bits.rows is not None:
+            self.low_bits.rows.free()
         return all_found
 
     def needed_texts(self, members: Array) -> Iterator[tuple[Array, Batch]]:
@@ -587,16 +606,14 @@ class Corpus:
         self.sketches.free()
         return sketches
 
-    def similarity(
-        self, sketches: Array, batch: Batch, texts: Array, least_equal: int | None
-    ) -> Callable[[], Similarity]:
-        """Return a function that makes a `Similarity`: of sets, or of fingerprints if there is no filter.
+    def similarity(self, sketches: Array, batch: Batch, texts: Array, least_equal: int) -> Callable[[], Similarity]:
+        """Return a function that makes a `Similarity`: of sets, or of fingerprints.
 
         Each thread needs its own. `texts` has the index in `batch` of the text of each document.
         """
         rows = np.arange(len(sketches), dtype=np.int32)
-        if least_equal is None:
-            return partial(Similarity, sketches, rows, None, None, 0)
+        if not self.is_exact:
+            return partial(Similarity, sketches, rows, None, None, least_equal)
         split = MAX_SPLIT if self.spill.bound is None else SPLIT_UNDER_BOUND
         sets = shingle_sets(self.hasher.shingles, batch, self._at_most(MAX_CACHED), split)
         return lambda: Similarity(sketches, rows, sets.sharing(), texts, least_equal)

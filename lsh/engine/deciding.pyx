@@ -10,12 +10,11 @@ threads.
 
 from libc.math cimport fmax, fmin
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.stdlib cimport free
 from libc.string cimport memset
 
-from lsh.engine.comparing cimport FILTERED, RUN, Similarity
+from lsh.engine.comparing cimport FILTERED, RUN, Family, Similarity
 from lsh.base.components cimport find, flatten, root_of, unite
-from lsh.base.memory cimport acquire, check_aligned, resize
+from lsh.base.memory cimport acquire, check_aligned
 
 import threading
 
@@ -23,8 +22,7 @@ import numpy as np
 
 cdef enum:
     NEAR = 100  # pairs just below the threshold that are remembered
-    WINDOW = 1 << 14  # documents in a window at most
-    BLOCK = 1 << 7  # documents whose candidates are counted band by band
+    FAMILY_SHARE = 2  # a document meets at least this part, 1 / FAMILY_SHARE, of all that it is compared with
 
 MAX_NEAR = NEAR
 
@@ -169,10 +167,14 @@ cdef class Decisions:
         Documents of a rank below this one are kept without being compared with each other.
     threshold : float
         Least similarity of a duplicate.
-    cap : int
-        In a bucket only the latest `cap` members are compared with.
-    components : bool
-        Walk over components; see `Walk`.
+    limit : int
+        In a bucket only the first `limit` members are compared with.
+    runs : numpy.ndarray or None
+        int32, as large, of any content: walk over components; see `Walk`.
+    family : int
+        A document is compared with all that are kept, if they are at least so many and it meets most of them.
+    family_bytes : int
+        The memory that this may take in each walk.
     floor : float, optional
         Pairs below the threshold that are less similar than this are not remembered: other components have enough.
     map : callable, optional
@@ -192,21 +194,20 @@ cdef class Decisions:
     cdef int32_t[::1] witness          # -1 of a kept document
     cdef double[::1] value             # the similarity to the witness
     cdef int32_t[::1] parents          # of the walk over components: see base/components.pxd; None of the other
-    cdef int32_t[:, ::1] before        # by band, for each document of the window, how many members it is scored with
-    cdef int32_t[::1] most_before      # the largest of these
-    cdef Py_ssize_t window             # where the window begins
-    cdef Py_ssize_t window_end
-    cdef bint as_kept                  # whether these members may be documents of the window
+    cdef int32_t[:, ::1] runs          # likewise: by band and member, how many up to it are known to be connected
     cdef Py_ssize_t settled
-    cdef Py_ssize_t cap
+    cdef Py_ssize_t limit
+    cdef Py_ssize_t family
+    cdef size_t family_bytes
     cdef double threshold
-    cdef object lock                   # of `floor` and the window
+    cdef object lock                   # of `floor`
 
     def __cinit__(self, int32_t[:, ::1] links not None, int32_t[:, ::1] members not None, ranks not None,
-                  Py_ssize_t settled, double threshold, Py_ssize_t cap, bint components, double floor=0.0, map=map):
+                  Py_ssize_t settled, double threshold, Py_ssize_t limit, int32_t[:, ::1] runs, Py_ssize_t family,
+                  size_t family_bytes, double floor=0.0, map=map):
         cdef Py_ssize_t count = links.shape[1]
-        if count > _MAX_DOCUMENTS or settled < 0 or cap < 0:
-            raise ValueError("settled and cap must be 0 or more, and links of less than 2**31 documents")
+        if count > _MAX_DOCUMENTS or settled < 0 or limit < 0:
+            raise ValueError("settled and limit must be 0 or more, and links of less than 2**31 documents")
         if members.shape[0] != links.shape[0] or members.shape[1] != count:
             raise ValueError("members must be as large as links")
         check_aligned(&links[0, 0], sizeof(int32_t))
@@ -215,10 +216,14 @@ cdef class Decisions:
         if len(own) != count:
             raise ValueError(f"ranks must be of {count} documents, got {len(own)}")
         self.buckets, self.members, self.ranks = links, members, own
-        self.count, self.settled, self.threshold, self.cap, self.floor = count, settled, threshold, cap, floor
-        self.parents = np.arange(count, dtype=np.int32) if components else None
-        self.before = np.empty((links.shape[0], min(<Py_ssize_t> WINDOW, count)), np.int32)
-        self.most_before = np.zeros(self.before.shape[1], np.int32)
+        self.count, self.settled, self.threshold, self.limit, self.floor = count, settled, threshold, limit, floor
+        self.runs, self.family, self.family_bytes, self.parents = runs, family, family_bytes, None
+        if runs is not None:
+            check_aligned(&runs[0, 0], sizeof(int32_t))
+            if runs.shape[0] != links.shape[0] or runs.shape[1] != count:
+                raise ValueError("runs must be as large as links")
+            runs[:] = 0
+            self.parents = np.arange(count, dtype=np.int32)
         self.witness = np.full(count, -1, np.int32)
         self.value = np.zeros(count)
         self.lock = threading.Lock()
@@ -263,73 +268,6 @@ cdef class Decisions:
         """Return by document its witness (int32, -1 of a kept one) and the similarity to it (float64)."""
         return np.array(self.witness), np.array(self.value)
 
-    def begin_window(self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t most, bint as_kept):
-        """Prepare a window of documents from `start` on, for `Walk.score`. Those before it are decided.
-
-        Parameters
-        ----------
-        start, stop : int
-            The documents that may be in it.
-        most : int
-            It ends where its documents have more candidates than this.
-        as_kept : bool
-            Score the documents of the window with each other, too, as if they were all kept.
-
-        Returns
-        -------
-        numpy.ndarray
-            int64, shape ``(m,)``: how many candidates each document of the window has at most.
-        """
-        cdef Py_ssize_t band, i, done = 0, end, found = 0
-        if not 0 <= start < stop <= self.count:
-            raise ValueError("start and stop must lie within the documents")
-        stop = end = min(stop, start + WINDOW)
-        counts = np.zeros(end - start, np.int64)
-        cdef int64_t[::1] ahead = counts
-        with nogil:
-            while start + done < stop and found <= most:
-                i, done = done, min(done + BLOCK, stop - start)
-                self.most_before[i:done] = 0
-                for band in range(self.buckets.shape[0]):
-                    self._count_ahead(band, start, i, done, as_kept, ahead)
-                while i < done and found <= most:
-                    found += ahead[i]
-                    i += 1
-                end = start + i
-            for band in range(self.buckets.shape[0] if as_kept else 0):
-                self._restore(band, start, done)
-        with self.lock:
-            self.window, self.window_end, self.as_kept = start, end, as_kept
-        return counts[:end - start]
-
-    cdef void _count_ahead(self, Py_ssize_t band, Py_ssize_t start, Py_ssize_t first, Py_ssize_t end, bint as_kept,
-                           int64_t[::1] ahead) noexcept nogil:
-        """Count the members of a band that documents `first` to `end` - 1 of the window from `start` on have."""
-        cdef Py_ssize_t i
-        cdef int32_t number, cap = <int32_t> min(self.cap, self.count)
-        cdef int32_t *before = &self.before[band, 0]
-        cdef int32_t *most = &self.most_before[0]
-        cdef int64_t *sums = &ahead[0]
-        cdef const int32_t *ranks = &self.ranks[start]
-        cdef const int32_t *buckets = &self.buckets[band, start]
-        cdef int32_t *members = &self.members[band, 0]
-        for i in range(first, end):
-            number = number_of(members, self.count, place_of(buckets[i]))
-            before[i] = number
-            most[i] = max(most[i], number)
-            sums[i] += min(number, cap) if ranks[i] >= self.settled else 0
-            if as_kept:
-                enter(members, self.count, buckets[i], <int32_t> (start + i))
-
-    cdef void _restore(self, Py_ssize_t band, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
-        """Remove the documents of the window that were entered into the buckets of a band."""
-        cdef Py_ssize_t i
-        cdef int32_t place
-        for i in range(end - 1, -1, -1):
-            place = place_of(self.buckets[band, start + i])
-            if 0 <= place < self.count:
-                self.members[band, place] = self.before[band, i]
-
 
 cdef inline int32_t place_of(int32_t bucket) noexcept nogil:
     """Where the members of a bucket are, or -1: `Decisions.buckets` tells the last document apart."""
@@ -349,36 +287,6 @@ cdef inline void enter(int32_t *members, Py_ssize_t count, int32_t bucket, int32
         members[bucket + number + 1] = document
 
 
-cdef struct Score:
-    int32_t other
-    int32_t band                       # the first one that the two share
-    double value
-
-
-cdef class Scores:
-    """The similarities of some documents to members before them; made by `Walk.score`."""
-
-    cdef Decisions all
-    cdef Py_ssize_t window
-    cdef bint as_kept                  # see Decisions.begin_window
-    cdef Py_ssize_t start
-    cdef const int64_t[::1] bounds     # those of document start + i are bounds[i] to bounds[i + 1] - 1
-    cdef Score *scores                 # with as_kept first all of the window as FILTERED, then those past the filter
-    cdef Py_ssize_t capacity
-    cdef const int64_t[::1] candidates  # of each document: how many others there were, also those that were filtered
-
-    def __dealloc__(self):
-        free(self.scores)
-
-    cdef int _reserve(self, Py_ssize_t count) except -1 nogil:
-        """Allocate memory for so many scores or more."""
-        if count > self.capacity:
-            count = max(count, 2 * self.capacity)
-            self.scores = <Score *> resize(self.scores, count, sizeof(Score))
-            self.capacity = count
-        return 0
-
-
 cdef class Walk:
     """Decide document by document which are kept.
 
@@ -390,8 +298,6 @@ cdef class Walk:
     document is compared with all of its bucket, but for those it is connected with already.
 
     Several walks may go on at the same time over one object of decisions, each in a thread and over other components.
-    In a large component, several walks first score the documents of a window (`Decisions.begin_window`, `score`), and
-    then one of them decides the window.
 
     Parameters
     ----------
@@ -401,38 +307,35 @@ cdef class Walk:
         What is decided, of all walks.
     """
 
-    cdef readonly int64_t capped       # bucket members that the cap passed over, over all documents and bands
-    cdef readonly int64_t candidates   # pairs that share a bucket
+    cdef readonly int64_t left_out     # comparisons that the limit left out, over all documents and buckets
     cdef readonly int64_t compared     # pairs that got past the filter
-    cdef readonly int64_t kept         # documents
     cdef Similarity similarity
     cdef Decisions all
-    cdef int32_t[:, ::1] buckets       # from here to `before`: the arrays of the decisions
+    cdef int32_t[:, ::1] buckets       # from here to `limit`: those of the decisions
     cdef int32_t[:, ::1] members
     cdef const int32_t[::1] ranks
     cdef int32_t[::1] witness
     cdef double[::1] value
     cdef int32_t[::1] parents
-    cdef int32_t[:, ::1] before
-    cdef int32_t[::1] most_before
-    cdef Py_ssize_t window
-    cdef int64_t entered               # documents of the window that have become members
-    cdef Py_ssize_t settled
-    cdef Py_ssize_t cap
     cdef double threshold
-    cdef int32_t[::1] stamp            # the last document that found this one; -2 less it, if it was scored with it
+    cdef Py_ssize_t settled
+    cdef Py_ssize_t limit
+    cdef int32_t[::1] stamp            # the last document that found this one
     cdef int32_t[::1] found
     cdef int32_t[::1] found_in         # the first band that they share
-    cdef int32_t[::1] joined           # the last document that was scored as similar to this component; None at first
-    cdef int32_t[::1] scored_for       # the last document that has a score with this one; None before any scores
-    cdef double[::1] score_with
+    cdef Family family                 # the documents that are kept since `first`, where they are many; None of few
+    cdef bint is_too_large             # for the memory that it may take
+    cdef Py_ssize_t first
+    cdef Py_ssize_t stop               # and it has no others than those before this one
+    cdef Py_ssize_t next               # the document that `run` ended before
+    cdef Py_ssize_t kept               # how many these documents are
     cdef int32_t[NEAR] near_document
     cdef int32_t[NEAR] near_other
     cdef double[NEAR] near_value
     cdef int32_t[NEAR] near_band       # the first band that the two share
     cdef Py_ssize_t num_near
     cdef Py_ssize_t least_near         # the least of them, once they are NEAR
-    cdef double floor                  # of the decisions when `run` or `score` began
+    cdef double floor                  # of the decisions when `run` began
 
     def __cinit__(self, Similarity similarity not None, Decisions decisions not None):
         cdef Py_ssize_t count = decisions.count
@@ -440,24 +343,14 @@ cdef class Walk:
             raise ValueError("similarity and decisions must be of the same documents")
         self.similarity, self.all = similarity, decisions
         self.buckets, self.members, self.ranks = decisions.buckets, decisions.members, decisions.ranks
-        self.witness, self.value = decisions.witness, decisions.value
-        self.before, self.most_before = decisions.before, decisions.most_before
-        self.parents, self.settled, self.cap = decisions.parents, decisions.settled, decisions.cap
-        self.threshold = decisions.threshold
-        self.joined = self.scored_for = self.score_with = None
+        self.witness, self.value, self.parents = decisions.witness, decisions.value, decisions.parents
+        self.settled, self.limit, self.threshold = decisions.settled, decisions.limit, decisions.threshold
         self.stamp = np.full(count, -1, np.int32)
-        most = min(count, self.buckets.shape[0] * min(self.cap, count))
-        self.found, self.found_in = np.empty(most, np.int32), np.empty(most, np.int32)
+        self.found, self.found_in = np.empty(count, np.int32), np.empty(count, np.int32)
+        self.next = -1
 
-    def run(self, Py_ssize_t start, Py_ssize_t stop, Scores scores=None):
+    def run(self, Py_ssize_t start, Py_ssize_t stop):
         """Decide documents from `start` on, but not from `stop` on; to be called over all of a component in turn.
-
-        Parameters
-        ----------
-        start, stop : int
-            The documents.
-        scores : Scores, optional
-            Of these documents.
 
         Returns
         -------
@@ -466,37 +359,18 @@ cdef class Walk:
         """
         cdef Py_ssize_t document = start
         cdef int64_t before = self.similarity.work
-        if scores is not None and not (scores.all is self.all and scores.start <= start
-                                       and stop <= scores.start + scores.candidates.shape[0]):
-            raise ValueError("scores must be of these documents")
         self._begin(start, stop)
+        if start != self.next:
+            self.first, self.stop, self.kept, self.family, self.is_too_large = start, stop, 0, None, False
         try:
-            if scores is not None:
-                self._prepare(scores, start)
             with nogil:
                 while document < stop and self.similarity.work - before <= RUN:
-                    self._decide(<int32_t> document, scores)
+                    self._decide(<int32_t> document)
                     document += 1
         finally:
             self._end()
+        self.next = document if document < stop else -1
         return document
-
-    def score(self, Py_ssize_t start, Py_ssize_t stop):
-        """Compare documents of the window with the members before it; return their `Scores` for `run`."""
-        cdef Scores scores = Scores()
-        self._begin(start, stop)
-        try:
-            with self.all.lock:
-                if not self.all.window <= start <= stop <= self.all.window_end:
-                    raise ValueError("start and stop must lie within the window")
-                self.window, scores.as_kept = self.all.window, self.all.as_kept
-            if self.parents is not None and self.joined is None:
-                self.joined = np.full(self.all.count, -1, np.int32)
-            scores.all, scores.window, scores.start = self.all, self.window, start
-            self._score(scores, np.zeros(stop - start + 1, np.int64), np.empty(stop - start, np.int64))
-        finally:
-            self._end()
-        return scores
 
     def attach(self, Py_ssize_t start, Py_ssize_t stop):
         """End the walk over components for documents from `start` to `stop`, whose components have been decided.
@@ -551,209 +425,168 @@ cdef class Walk:
         """How many members a bucket of a document has."""
         return number_of(&self.members[band, 0], self.members.shape[1], place_of(self.buckets[band, document]))
 
-    cdef Py_ssize_t _gather(self, int32_t document, bint scored) noexcept nogil:
-        """Collect the members that share a bucket with a document, the latest of each bucket first.
-
-        With `scored`, only those that are not before the window; else those that the cap passes over are counted.
-        """
-        cdef Py_ssize_t band, found = 0
-        cdef int32_t number
-        for band in range(self.buckets.shape[0]):
-            number = self._number(band, document)
-            if number == 0:
-                continue
-            if not scored:
-                self.capped += max(0, number - self.cap)
-            found = self._find(band, place_of(self.buckets[band, document]), number,
-                               self.before[band, document - self.window] if scored else 0, document, document, found)
-        return found
-
-    cdef Py_ssize_t _gather_ahead(self, int32_t document, Scores scores, Py_ssize_t *end) except -1 nogil:
-        """Collect the members that a document of the window is scored with.
-
-        If they are scored as if all were kept, those of the window are added to the scores, which end at `end`.
-        """
-        cdef Py_ssize_t band, found = 0, i
-        cdef int32_t place, number
-        for band in range(self.buckets.shape[0] if self.ranks[document] >= self.settled else 0):
-            place = place_of(self.buckets[band, document])
-            number = self.before[band, document - self.window]
-            if 0 <= place <= self.members.shape[1] - 1 - number:
-                i = found
-                found = self._find(band, place, number, 0, document, -2 - document, found)
-                if not scores.as_kept or self.parents is not None:
-                    continue
-                scores._reserve(end[0] + found - i)
-                while i < found and self.found[i] >= self.window:  # the latest come first
-                    scores.scores[end[0]] = Score(self.found[i], <int32_t> band, FILTERED)
-                    end[0] += 1
-                    i += 1
-        return found
-
-    cdef inline Py_ssize_t _find(self, Py_ssize_t band, int32_t place, int32_t number, int32_t least, int32_t document,
-                                 int32_t mark, Py_ssize_t found) noexcept nogil:
-        """Add members of a bucket that do not have this mark to those that were found; return how many these are.
-
-        They are the latest ones of the first `number` members, but not of the first `least`; the cap counts all.
-        """
-        cdef int32_t at
-        cdef uint32_t other
-        least = <int32_t> max(<Py_ssize_t> least, number - self.cap)
-        for at in range(place + number, place + least, -1):
-            other = <uint32_t> self.members[band, at]
-            if other < <uint32_t> document and self.stamp[other] != mark and found < self.found.shape[0]:
-                self.stamp[other] = mark
-                self.found[found], self.found_in[found] = <int32_t> other, <int32_t> band
-                found += 1
-        return found
-
-    cdef int _decide(self, int32_t document, Scores scores) except -1 nogil:
-        cdef Py_ssize_t band, found
-        cdef bint partly_scored = scores is not None
-        cdef bint crowded = not partly_scored or self._may_be_cut(document)
-        cdef int32_t best = -1
+    cdef int _decide(self, int32_t document) except -1 nogil:
+        cdef Py_ssize_t band, met = 0, over = 0
+        cdef int32_t best = -1, number
         cdef double most = 0.0
         if self.ranks[document] >= self.settled:
-            if scores is None or self.parents is not None or (crowded and self._is_cut(document)):
-                found = self._gather(document, False)
-                if scores is not None:
-                    self._spread(document, scores)
-            else:
-                for band in range(self.buckets.shape[0] if crowded else 0):
-                    self.capped += max(0, self._number(band, document) - self.cap)
-                found = 0 if scores.as_kept or self.entered == 0 else self._gather(document, True)
-                self._judge_scored(document, scores, &best, &most)
-                partly_scored = False
-            self.candidates += found
-            self._compare(document, found, partly_scored, &best, &most)
+            for band in range(self.buckets.shape[0]):
+                number = self._number(band, document)
+                over += max(<Py_ssize_t> 0, number - self.limit)
+                met += number
+            if self.parents is not None:
+                self._connect(document)
+            elif self._is_in_family(document, met):
+                over = max(<Py_ssize_t> 0, self.kept - self.limit)
+                self._compare_with_family(document, &best, &most)
+            elif met:
+                self._compare(document, &best, &most)
+            self.left_out += over
         if best >= 0:
             self.witness[document], self.value[document] = best, most
-        else:  # from now on, documents are compared with it
-            self.kept += 1
-            self.entered += 1
-            for band in range(self.buckets.shape[0]):
-                enter(&self.members[band, 0], self.members.shape[1], self.buckets[band, document], document)
+            return 0
+        self.kept += 1  # from now on, documents are compared with it
+        for band in range(self.buckets.shape[0]):
+            enter(&self.members[band, 0], self.members.shape[1], self.buckets[band, document], document)
+        if self.family is not None:
+            self._add(document)
         return 0
 
-    cdef inline bint _may_be_cut(self, int32_t document) noexcept nogil:
-        """Tell whether a bucket of a document that was scored may be longer than the cap."""
-        return self.most_before[document - self.window] + self.entered > self.cap
-
-    cdef bint _is_cut(self, int32_t document) noexcept nogil:
-        """Tell whether a document was scored with other members than it is compared with, because of the cap.
-
-        In a bucket that is longer than the cap, the members of the window take the places of the earliest ones, and
-        where one of them was removed after all, an earlier one takes its place.
-        """
-        cdef Py_ssize_t band
-        cdef int32_t number, before
-        cdef bint cut = False
+    cdef Py_ssize_t _gather(self, int32_t document) noexcept nogil:
+        """Collect the members that share a bucket with a document."""
+        cdef Py_ssize_t band, found = 0
+        cdef int32_t place, at
+        cdef uint32_t other
         for band in range(self.buckets.shape[0]):
-            number = self._number(band, document)
-            before = self.before[band, document - self.window]
-            cut |= number != before and max(number, before) > self.cap
-        return cut
+            place = place_of(self.buckets[band, document])
+            for at in range(place + 1, place + 1 + <int32_t> min(<Py_ssize_t> self._number(band, document),
+                                                                 self.limit)):
+                other = <uint32_t> self.members[band, at]
+                if other < <uint32_t> document and self.stamp[other] != document and found < self.found.shape[0]:
+                    self.stamp[other] = document
+                    self.found[found], self.found_in[found] = <int32_t> other, <int32_t> band
+                    found += 1
+        return found
 
-    cdef void _judge_scored(self, int32_t document, Scores scores, int32_t *best, double *most) noexcept nogil:
-        """Take all scores of a document into account, but those with removed documents of the window."""
-        cdef Py_ssize_t i, at = document - scores.start
-        cdef Score score
-        self.candidates += scores.candidates[at]
-        for i in range(scores.bounds[at], scores.bounds[at + 1]):
-            score = scores.scores[i]
-            if score.other >= scores.window and self.witness[score.other] >= 0:
-                self.candidates -= score.value == FILTERED
-            elif score.value != FILTERED:
-                self._judge(document, score.other, score.band, score.value, best, most)
-
-    cdef int _compare(self, int32_t document, Py_ssize_t found, bint scored, int32_t *best,
-                      double *most) except -1 nogil:
-        """Compare a document with the members that were found."""
-        cdef Py_ssize_t i
-        cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
-        cdef int32_t other
-        cdef double value
-        if found and parents == NULL and not scored:
-            found = self.similarity.pass_filter(document, &self.found[0], &self.found_in[0], found)
+    cdef int _compare(self, int32_t document, int32_t *best, double *most) except -1 nogil:
+        """Compare a document with the members that share a bucket with it."""
+        cdef Py_ssize_t i, found = self._gather(document)
+        found = self.similarity.pass_filter(document, &self.found[0], &self.found_in[0], found)
         for i in range(found):
-            other = self.found[i]
-            if parents != NULL and find(parents, document) == find(parents, other):
-                continue
-            if parents == NULL and not scored:
-                self.similarity.expect(&self.found[i], found - i)
-                value = self.similarity.exact(document, other, self._least())
-            elif scored and self.scored_for[other] == document:
-                value = self.score_with[other]
-            else:
-                value = self.similarity.value(document, other, self._least())
-            if value != FILTERED:
-                self._judge(document, other, self.found_in[i], value, best, most)
+            self.similarity.expect(&self.found[i], found - i)
+            self.compared += 1
+            self._judge(document, self.found[i], self.found_in[i],
+                        self.similarity.exact(document, self.found[i], self._least()), best, most)
         return 0
 
     cdef void _judge(self, int32_t document, int32_t other, int32_t band, double value, int32_t *best,
                      double *most) noexcept nogil:
-        """Take the similarity of a pair that got past the filter into account."""
-        self.compared += 1
-        if value >= self.threshold:
-            if self.parents is not None:
-                unite(&self.parents[0], document, other)
-            elif best[0] < 0 or value > most[0] or (value == most[0] and other < best[0]):
-                best[0], most[0] = other, value
-        elif value >= 0.0:
-            self._remember(document, other, band, value)
+        """Take the similarity of a pair into account."""
+        if value < self.threshold:
+            if value >= 0.0:
+                self._remember(document, other, band, value)
+        elif best[0] < 0 or value > most[0] or (value == most[0] and other < best[0]):
+            best[0], most[0] = other, value
 
-    # ---- windows ----
+    # ---- many documents that are kept, such as those of one template ----
 
-    cdef int _prepare(self, Scores scores, Py_ssize_t start) except -1:
-        """Prepare the use of scores for documents from `start` on."""
-        cdef Py_ssize_t i
-        if self.scored_for is None:
-            self.score_with = np.empty(self.all.count)
-            self.scored_for = np.full(self.all.count, -1, np.int32)
-        with self.all.lock:
-            if scores.window != self.all.window:
-                raise ValueError("scores must be of the present window")
-        self.window, self.entered = scores.window, 0
-        for i in range(self.window, start):
-            self.entered += self.witness[i] < 0
+    cdef bint _is_in_family(self, int32_t document, Py_ssize_t met) except -1 nogil:
+        """Whether a document is best compared with all that are kept; `met` is the size of its buckets in all."""
+        if (self.kept < self.all.family or FAMILY_SHARE * met < self.kept or self.similarity.sets is None
+                or self.is_too_large):
+            return False
+        if self.family is None:
+            self._begin_family(document)
+        return self.family is not None
+
+    cdef int _begin_family(self, int32_t document) except -1 nogil:
+        cdef Py_ssize_t other
+        with gil:
+            self.family = Family(self.similarity, self.first, self.stop, self.all.family_bytes)
+        for other in range(self.first, document):
+            if self.witness[other] < 0 and self.family is not None:
+                self._add(<int32_t> other)
         return 0
 
-    cdef int _score(self, Scores scores, int64_t[::1] bounds, int64_t[::1] candidates) except -1:
-        """Compare documents with the members before the window; nothing that other walks read is changed."""
-        cdef Py_ssize_t document, i, found, end = 0
-        cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
-        cdef int32_t root = 0
+    cdef int _add(self, int32_t document) except -1 nogil:
+        """Add a document to the family, up to the limit; a family that becomes too large for memory is given up."""
+        if <Py_ssize_t> self.family.num_kept == self.limit:
+            return 0
+        self.family.add(document)
+        if self.family.num_bytes() > self.all.family_bytes:
+            self.is_too_large = True
+            with gil:
+                self.family = None
+        return 0
+
+    cdef int _compare_with_family(self, int32_t document, int32_t *best, double *most) except -1 nogil:
+        """Compare a document with all that are kept, and take those into account that share a bucket with it."""
+        cdef Py_ssize_t i, found
+        cdef int32_t other, band
+        found = self.family.most_similar(document, self._least(), &self.found[0])
+        self.compared += self.family.num_kept
+        for i in range(found):
+            other = self.found[i]
+            band = self._shared_band(document, other)
+            if band >= 0 and self.similarity.passes(document, other):
+                self._judge(document, other, band, self.similarity.exact(document, other, self._least()), best, most)
+        return 0
+
+    cdef int32_t _shared_band(self, int32_t document, int32_t other) noexcept nogil:
+        """The first band in which two documents share a bucket, or -1."""
+        cdef Py_ssize_t band
+        cdef int32_t place
+        for band in range(self.buckets.shape[0]):
+            place = place_of(self.buckets[band, document])
+            if place >= 0 and place == place_of(self.buckets[band, other]):
+                return <int32_t> band
+        return -1
+
+    # ---- components ----
+
+    cdef int _connect(self, int32_t document) except -1 nogil:
+        """Connect a document with those of its buckets that are similar; not compared are those that are connected."""
+        cdef Py_ssize_t band
+        cdef int32_t place, at, other
+        cdef int32_t *parents = &self.parents[0]
         cdef double value
-        with nogil:
-            for document in range(scores.start, scores.start + candidates.shape[0]):
-                found = self._gather_ahead(<int32_t> document, scores, &end)
-                candidates[document - scores.start] = found
-                if found and parents == NULL:
-                    found = self.similarity.pass_filter(<int32_t> document, &self.found[0], &self.found_in[0], found)
-                scores._reserve(end + found)
-                for i in range(found):
-                    if parents == NULL:
-                        self.similarity.expect(&self.found[i], found - i)
-                        value = self.similarity.exact(document, self.found[i], self._least())
-                    else:
-                        root = root_of(parents, self.found[i])
-                        if self.joined[root] == document:
-                            continue
-                        value = self.similarity.value(document, self.found[i], self._least())
-                        if value >= self.threshold:
-                            self.joined[root] = <int32_t> document
-                    scores.scores[end] = Score(self.found[i], self.found_in[i], value)
-                    end += 1
-                bounds[document - scores.start + 1] = end
-        scores.bounds, scores.candidates = bounds, candidates
+        for band in range(self.buckets.shape[0]):
+            place = place_of(self.buckets[band, document])
+            at = place + <int32_t> min(<Py_ssize_t> self._number(band, document), self.limit)
+            while at > place:
+                other = self.members[band, at]
+                if not 0 <= other < document or self.stamp[other] == document:
+                    at -= 1
+                    continue
+                if find(parents, other) == find(parents, document):
+                    at = self._before_connected(band, place, at, document)
+                    continue
+                at -= 1
+                self.stamp[other] = document
+                value = self.similarity.value(document, other, self._least())
+                if value == FILTERED:
+                    continue
+                self.compared += 1
+                if value >= self.threshold:
+                    unite(parents, document, other)
+                elif value >= 0.0:
+                    self._remember(document, other, <int32_t> band, value)
         return 0
 
-    cdef void _spread(self, int32_t document, Scores scores) noexcept nogil:
-        """Note the scores of a document at the members that it was compared with."""
-        cdef Py_ssize_t i, at = document - scores.start
-        for i in range(scores.bounds[at], scores.bounds[at + 1]):
-            self.scored_for[scores.scores[i].other] = document
-            self.score_with[scores.scores[i].other] = scores.scores[i].value
+    cdef int32_t _before_connected(self, Py_ssize_t band, int32_t place, int32_t at, int32_t document) noexcept nogil:
+        """The last member of a bucket before `at` that is not connected with a document, or `place`.
+
+        Members next to each other that are connected stay so, and are passed over at once next time.
+        """
+        cdef int32_t before = at, other
+        cdef int32_t *parents = &self.parents[0]
+        while before > place:
+            other = self.members[band, before]
+            if not 0 <= other < document or find(parents, other) != find(parents, document):
+                break
+            before -= max(1, min(self.all.runs[band, before], before - place))
+        self.all.runs[band, at] = at - before
+        return before
 
     # ---- the pairs just below the threshold ----
 

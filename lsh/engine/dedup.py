@@ -39,7 +39,7 @@ from lsh.typing import Clusters, FoundId, Keep, Missing, Progress, SupportsArray
 
 __all__ = ["deduplicate", "find_pairs"]
 
-CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
+LIMIT = 1 << 18  # a document is compared with at most so many members of a bucket, the first ones
 
 SIDES = np.array(["new", "old"])
 
@@ -175,14 +175,16 @@ def deduplicate(
     Documents are decided in the order of `keep`. A document is removed if an earlier kept document shares a bucket with
     it in any band and has an exact Jaccard similarity of at least `threshold`. The most similar one is its witness; of
     equally similar ones, the earliest. Of identical texts only the first one can be kept. It is the witness of its
-    copies; if it is removed itself, its copies get the same witness. Texts without shingles are kept. In each bucket, a
-    document is compared with the latest 1,000 kept documents only; ``capped`` in `Deduplication.summary` counts the
-    comparisons that were left out.
+    copies; if it is removed itself, its copies get the same witness. Texts without shingles are kept.
 
     With ``clusters="components"`` the earliest document of each connected component is kept and is the witness of the
-    others. In each bucket, a document is compared with the 1,000 documents before it, unless it is connected with them
-    already. Even so it passes over each of them, so this is many times slower than ``"representative"`` where thousands
-    of documents share a bucket, as texts of one template do.
+    others. A document is compared with all that share a bucket with it, unless they are connected already. This is many
+    times slower than ``"representative"`` where thousands of documents share a bucket and are not similar enough, as
+    texts of one template may be.
+
+    Comparisons are left out in buckets of very many documents only: a document is compared with at most 65,536 others
+    of a bucket to find out which of them it may be similar to, and then with the first 262,144 of these that are kept.
+    ``capped`` in `Deduplication.summary` counts the comparisons that were left out; it is 0 almost always.
 
     With ``verify="exact"``, a candidate pair is compared exactly only if it passes the sketch filter: enough components
     of the two fingerprints must have the same lowest 8 bits. Of the pairs at the threshold, the filter loses at
@@ -262,8 +264,8 @@ def _members(matching: Matching, index: IndexSource) -> tuple[Matching, IndexCan
 def _corpus(
     collections: list[Collection], matching: Matching, run: Running, ordered: bool, members: IndexCandidates | None
 ) -> Corpus:
-    estimated = not matching.is_exact
-    return Corpus(collections, matching.hasher, matching.bands, estimated, *run, ordered, members)
+    given = matching.hasher, matching.bands, matching.is_exact, matching.low_bits
+    return Corpus(collections, *given, *run, ordered, members)
 
 
 def _result(
@@ -292,7 +294,7 @@ def _result(
     removed, near = _removed(layout, decided, keeps, sides), _near(layout, decided, new, sides)
     for table in (removed, near):
         table["similarity"] = matching.corrected(table["similarity"])
-    counts, old_ids = _counts(corpus, removed, decided, seconds), None
+    counts, old_ids = _counts(corpus, layout, removed, decided, seconds), None
     parameters = matching.parameters()
     if old is not None:
         counts["old"], old_ids = len(old.snapshot), _named(old, removed, near)
@@ -431,7 +433,7 @@ def _pairs(
     two = len(collections) + (more is not None) == 2
     corpus, spill = _corpus(collections, matching, run, False, more), run.spill
     rows, total = corpus.offsets[1], corpus.total
-    order = Order([(rows, total, True), (0, rows, True)], entered=1 if two else 2)
+    order = Order([(rows, total, True), (0, rows, True)], entered=1 if two else 2, old_from=rows)
     while True:
         layout = Layout(corpus, order, in_order=True)
         try:
@@ -531,14 +533,14 @@ def _by_priority(priority: Keep | Array, corpus: Corpus) -> Order:
     """Return the order in which documents are decided: old documents first, then by priority."""
     new, total = corpus.offsets[1], corpus.total
     if isinstance(priority, str) and priority in ("first", "last"):
-        return Order([(new, total, False), (0, new, priority == "last")])
+        return Order([(new, total, False), (0, new, priority == "last")], old_from=new)
     values: Array = corpus.sizes.read(0, new) if isinstance(priority, str) else priority
     ascending = np.argsort(values[::-1], kind="stable")  # reversed, so that ties are in order of position
     del values
     order = np.empty(total, np.int32)
     order[: total - new] = np.arange(new, total, dtype=np.int32)
     np.subtract(new - 1, ascending[::-1], out=order[total - new :], casting="unsafe")
-    return Order([(0, total, False)], order)
+    return Order([(0, total, False)], order, old_from=new)
 
 
 def _decided(corpus: Corpus, layout: Layout, matching: Matching) -> parts.Decided:
@@ -547,11 +549,16 @@ def _decided(corpus: Corpus, layout: Layout, matching: Matching) -> parts.Decide
     with corpus.spill.released():
         return parts.decide(
             layout.parts(matching.min_equal),
-            parts.Rule(layout.settled, matching.min_similarity, CAP, matching.clusters == "components"),
+            parts.Rule(
+                layout.settled,
+                matching.min_similarity,
+                LIMIT,
+                matching.clusters == "components",
+                corpus.family_bytes,
+            ),
             lambda shape: corpus.spill.array(shape, np.int32),
             corpus.num_threads,
             lambda done: corpus.report("comparing", done, total),
-            corpus.most_scores,
         )
 
 
@@ -597,7 +604,9 @@ def _named(members: IndexCandidates, removed: Array, near: Array) -> tuple[Found
     return tuple(members.ids(named))
 
 
-def _counts(corpus: Corpus, removed: Array, decided: parts.Decided, seconds: dict[str, float]) -> dict[str, Any]:
+def _counts(
+    corpus: Corpus, layout: Layout, removed: Array, decided: parts.Decided, seconds: dict[str, float]
+) -> dict[str, Any]:
     """Return the counts for `Deduplication.summary`."""
     new = corpus.offsets[1]
     kept, for_old, clusters = removed["kept"], 0, np.zeros(new, np.bool_)  # documents that are kept in place of others
@@ -614,9 +623,9 @@ def _counts(corpus: Corpus, removed: Array, decided: parts.Decided, seconds: dic
         "clusters": int(np.count_nonzero(clusters)),
         "without_shingles": new - int(np.count_nonzero(corpus.has_shingles[:new])),
         "missing": corpus.num_missing,
-        "candidates": decided.candidates,
+        "candidates": layout.shared,
         "compared": decided.compared,
-        "capped": decided.capped,
+        "capped": layout.left_out + decided.left_out,
         "seconds": seconds,
     }
 

@@ -9,6 +9,8 @@ _Int32 = np.ndarray[Any, np.dtype[np.int32]]
 _Uint32 = np.ndarray[Any, np.dtype[np.uint32]]
 _Uint64 = np.ndarray[Any, np.dtype[np.uint64]]
 
+def pack_low_bits(rows: np.ndarray[Any, np.dtype[np.uint8]], bits: int) -> _Uint64: ...
+
 @final
 class Linker:
     def __new__(cls, count: int, order: _Int32, entered: int) -> Linker: ...

@@ -40,6 +40,33 @@ cdef object _checked_order(order, Py_ssize_t count):
     return own
 
 
+def pack_low_bits(const uint8_t[:, ::1] rows not None, size_t bits):
+    """Take the low bits of the components of sketches together, so that two are compared in a few instructions.
+
+    Parameters
+    ----------
+    rows : numpy.ndarray
+        uint8, shape ``(n, k)``: the lowest byte of each component.
+    bits : int
+        How many bits of each, 1 to 8.
+
+    Returns
+    -------
+    numpy.ndarray
+        uint64, shape ``(n, bits * ceil(k / 64))``.
+    """
+    cdef Py_ssize_t i
+    cdef size_t k = rows.shape[1]
+    if not 1 <= bits <= 8 or k < 1:
+        raise ValueError(f"bits must be 1 to 8, and components 1 or more, got {bits} and {k}")
+    packed = np.empty((rows.shape[0], bits * ((k + 63) // 64)), np.uint64)
+    cdef uint64_t[:, ::1] out = packed
+    with nogil:
+        for i in range(rows.shape[0]):
+            c.lsh_pack_low_bits(&rows[i, 0], k, bits, &out[i, 0])
+    return packed
+
+
 cdef class _LinkScratch:
     """The memory for linking the documents of one band."""
 

@@ -156,7 +156,7 @@ class IndexCandidates(CandidateSource):
             self._read(np.arange(count))
             for start in range(0, count, STEP):
                 texts = Batch(self._texts, start=start, stop=min(start + STEP, count))
-                corpus.sketches.append(batch_fingerprints(corpus.hasher, texts).astype(corpus.sketches.dtype))
+                corpus.append_sketches(batch_fingerprints(corpus.hasher, texts).astype(corpus.sketches.dtype))
         content, sizes, known = np.empty(len(self._texts), np.uint64), np.zeros(count, np.int64), self._at >= 0
         content_keys(self._texts, corpus.secret, content)
         own[1, known], sizes[known] = content[self._at[known]], self._texts.sizes()[self._at[known]]
@@ -166,7 +166,7 @@ class IndexCandidates(CandidateSource):
     def _append_sketches(self, corpus: Corpus) -> None:
         for start in range(0, len(self.places), STEP):
             rows = self.snapshot.sketches(self.places[start : start + STEP])
-            corpus.sketches.append(rows.astype(corpus.sketches.dtype))
+            corpus.append_sketches(rows.astype(corpus.sketches.dtype))
             corpus.spill.release()
 
     def _possible_copies(self, corpus: Corpus) -> Array:

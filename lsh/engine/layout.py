@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.base.threads import map_in_order, worth
-from lsh.engine.comparing import Similarity, passing, same_texts
+from lsh.engine.comparing import Similarity, same_texts
 from lsh.engine.corpus import THREAD_BYTES, TOGETHER_BYTES, CollisionError, Corpus
 from lsh.engine.deciding import Components
 from lsh.engine.linking import Order
@@ -24,7 +23,6 @@ from lsh.text.batch import Batch
 
 STEP = 1 << 16  # documents in a step
 SMALLEST_PART = 1 << 20  # bytes
-MOST_FILTERED = 32  # documents of a bucket; the texts of a larger one are read without this test
 
 
 class Part(NamedTuple):
@@ -82,6 +80,8 @@ class Layout:
     def __init__(self, corpus: Corpus, order: Order, in_order: bool = False) -> None:
         self._corpus, self._in_order = corpus, in_order
         self.firsts, self._found, shares = corpus.linked(order, copies=in_order)
+        self.shared = sum(band.shared for band in self._found)
+        self.left_out = sum(band.left_out for band in self._found)
         self.documents = order.documents(shares)
         del shares
         corpus.spill.trim()
@@ -94,8 +94,8 @@ class Layout:
             self.ranks, self.starts = np.arange(count, dtype=np.int32), np.array([0, count], np.int64)
             return
         components = Components(count)
-        for column in self._found:
-            for _, pairs in column.parts():
+        for band in self._found:
+            for _, pairs in band.pairs.parts():
                 components.connect(pairs, self._numbers)
         self.ranks, self.starts = components.order()
         del components
@@ -118,14 +118,13 @@ class Layout:
             some = self.documents[start : start + STEP]
             self._numbers[some] = np.arange(start, start + len(some), dtype=np.int32)
 
-    def parts(self, least_equal: int | None) -> Iterator[Part]:
+    def parts(self, least_equal: int) -> Iterator[Part]:
         """Yield the parts in order.
 
         Parameters
         ----------
-        least_equal : int or None
-            The components of a sketch that are equal in a pair that is compared by sets. ``None``: fingerprints are
-            compared.
+        least_equal : int
+            The components that are equal in a pair that is compared further; see `Similarity`.
 
         Raises
         ------
@@ -142,39 +141,18 @@ class Layout:
             self._put_in_order(np.array([0, len(self.documents)]))
         links = corpus.links(self._found, self._numbers, len(self.documents))
         sketches = corpus.take_sketches(self._numbers, len(self.documents))
-        if all(collection.is_held for collection in corpus.sources):
-            compared = self._numbers >= 0  # texts in memory cost nothing
-        else:
-            compared = self._at_positions(self._compared(links, sketches, self.ranks, least_equal))
-        members, places, batch = corpus.texts(self.firsts, compared)
+        members, places, batch = corpus.texts(self.firsts, self._compared())
         corpus.free_texts()
         texts, numbers = np.full(len(self.documents), -1, np.int32), self._numbers[members]
         texts[numbers[numbers >= 0]] = places[numbers >= 0]
-        del members, places, numbers, compared
+        del members, places, numbers
         self._numbers = np.empty(0, np.int32)
         make_similarity = corpus.similarity(sketches, batch, texts, least_equal)
         yield Part(0, self.starts, self.ranks, self.documents, links, make_similarity)
 
-    def _compared(self, links: Array, sketches: Array, ranks: Array, least_equal: int | None) -> Array:
-        """Return which documents of a part may be compared exactly, bool, by number."""
-        found = np.zeros(len(sketches), np.bool_)
-        if least_equal is None:
-            return found
-        settled = (ranks < self.settled).view(np.uint8)
-
-        def of_band(band: int) -> Array:
-            return passing(links[band], sketches, settled, least_equal, MOST_FILTERED)
-
-        threads = worth(self._corpus.num_threads, links.size)
-        for some in map_in_order(of_band, range(len(links)), threads):
-            found |= some
-        return found
-
-    def _at_positions(self, chosen: Array) -> Array:
-        """Return flags of documents by position, where they are given by number."""
-        flags = np.zeros(self._corpus.total, np.bool_)
-        flags[self.documents[chosen]] = True
-        return flags
+    def _compared(self) -> Array:
+        """Return by position whether the text of a document is needed to compare it, bool."""
+        return self._numbers >= 0 if self._corpus.is_exact else np.zeros(self._corpus.total, np.bool_)
 
     def _put_in_order(self, bounds: Array) -> None:
         """Put the documents of each part into the order of the walk; `bounds` has where parts begin and the end."""
@@ -199,7 +177,7 @@ class Layout:
 
     # ---- several parts ----
 
-    def _placed_parts(self, ends: Array, least_equal: int | None) -> Iterator[Part]:
+    def _placed_parts(self, ends: Array, least_equal: int) -> Iterator[Part]:
         """Yield parts that fit into memory."""
         corpus, spill = self._corpus, self._corpus.spill
         spill.check_space(int(ends[-1]))
@@ -212,15 +190,7 @@ class Layout:
         placed = _Placed(self, firsts)
         with spill.reserved(most + placed.buffers):  # so that there is memory for a part when they are read
             placed.distribute()
-        compared = np.zeros(len(self.documents), np.bool_)
-        for number, (begin, end) in enumerate(pairwise(firsts.tolist())):
-            if least_equal is None:  # no texts are compared
-                break
-            links, sketches = placed.links_of(number, end - begin), placed.sketches_of(number, begin, end)
-            compared[begin:end] = self._compared(links, sketches, self.ranks[begin:end], least_equal)
-            del links, sketches
-            spill.trim()
-        members = corpus.members(self.firsts, self._at_positions(compared))
+        members = corpus.members(self.firsts, self._compared())
         alone = members[(self.firsts[members] == members) & (self._numbers[members] < 0)]  # they share no bucket
         checks = alone[_divided(ends_of(corpus.sizes.take(alone)), most)[:-1]]
         with spill.reserved(most + placed.buffers):
@@ -234,13 +204,13 @@ class Layout:
                 starts = starts[[0, -1]]
             links = placed.links_of(number, end - begin)
             sketches = placed.sketches_of(number, begin, end)
-            batch, texts = placed.texts_of(number, self.documents[begin:end], compared[begin:end])
+            batch, texts = placed.texts_of(number, self.documents[begin:end], corpus.is_exact)
             make_similarity = corpus.similarity(sketches, batch, texts, least_equal)
             yield Part(begin, starts, self.ranks[begin:end], self.documents[begin:end], links, make_similarity)
             del links, sketches, batch, texts, make_similarity
             spill.trim()
         for number in range(len(bounds) - 1, len(bounds) - 1 + len(checks)):
-            placed.texts_of(number, np.empty(0, np.int32), np.empty(0, np.bool_))
+            placed.texts_of(number, np.empty(0, np.int32), False)
 
 
 def _divided(ends: Array, most: int) -> list[int]:
@@ -271,13 +241,13 @@ class _Placed:
     def distribute(self) -> None:
         """Distribute links and sketches; their columns are freed."""
         layout, corpus = self._layout, self._corpus
-        for band, column in enumerate(layout._found):
-            for _, pairs in column.parts():
+        for band, links in enumerate(layout._found):
+            for _, pairs in links.pairs.parts():
                 numbers = layout._numbers[pairs]  # of documents of one part
                 parts = self._part_of_numbers(numbers[:, 0])
                 numbers -= self._first_numbers[parts][:, None]
                 self._links.append(parts, np.column_stack([np.full(len(numbers), band, np.int32), numbers]))
-            column.free()
+            links.pairs.free()
         layout._found.clear()
         self._links.finish()
         for at, rows in corpus.sketches.parts():
@@ -331,10 +301,10 @@ class _Placed:
             self._corpus.spill.release()
         return sketches
 
-    def texts_of(self, part: int, documents: Array, compared: Array) -> tuple[Batch, Array]:
+    def texts_of(self, part: int, documents: Array, compared: bool) -> tuple[Batch, Array]:
         """Return one of each identical text of a part, and the index of the text of each of some documents.
 
-        The index is -1 for a document whose text is not there; it is there if the document may be `compared`.
+        The index is -1 for a document whose text is not there; all are there if they are `compared`.
 
         Raises
         ------
@@ -366,7 +336,7 @@ class _Placed:
             self._corpus.spill.release()
         firsts = self._layout.firsts[documents]
         is_there = np.isin(firsts, keys)
-        if not is_there[compared].all():  # only if they are of another part, so that they are not copies
+        if compared and not is_there.all():  # only if they are of another part, so that they are not copies
             raise CollisionError
         places = np.full(len(documents), -1, np.int32)
         places[is_there] = index[stands[np.searchsorted(keys, firsts[is_there])]]

@@ -4,24 +4,31 @@ Documents have an order, in which they are decided. A link is a pair: a document
 this order that has the same key. If there is enough memory, all documents are linked at once (`Linker`), several bands
 at the same time. Otherwise the keys are divided into parts, and each part takes one pass over the column of keys
 (`KeyTable`). Both ways find the same links.
+
+A shared bucket is only a suspicion. Before it connects two documents, low bits of the components of their fingerprints
+are compared (`LowBits`): a bucket is divided into groups, and a link leads to the latest document before in the same
+group. A pair that is compared exactly later has so many equal components that it is in one group, so nothing is lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.base.budget import MemoryBudget, SpilledColumn
-from lsh.engine.comparing import first_copies
+from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget, SpilledColumn
+from lsh.engine.comparing import first_copies, keep_similar
 from lsh.engine.grouping import KeyTable, Linker
 
 ORDER_BYTES = 16  # per document, for `Linker`: the order, a copy of it, and a check of both
 LINKER_BYTES = 36  # per document and thread, for `Linker`: key, link, record and table
 TABLE_BYTES = 24  # per key, for `KeyTable`
+MEMBER_BYTES = 52  # per document that shares a bucket of a band, for its groups; without its low bits
 MAX_PARTS = 1 << 12
+LIMIT = 1 << 16  # a document is compared with so many others of a bucket at most, to find its group
 PIECE = 1 << 16  # pairs that are made at once
 RANK_BITS, RANK = np.uint64(32), np.uint64(2**32 - 1)
 
@@ -48,11 +55,14 @@ class Order:
         int32: all documents in an order that is not made of such ranges. Then `runs` is one range of all documents.
     entered : int
         A link leads to a document of the first `entered` runs.
+    old_from : int
+        Documents from this position on come first, and are not compared with each other.
     """
 
     runs: list[tuple[int, int, bool]]
     given: Array | None = None
     entered: int = 2
+    old_from: int = MAX_DOCUMENTS
 
     def documents(self, chosen: Array) -> Array:
         """Return the documents for which `chosen` is true in this order, int32."""
@@ -69,6 +79,60 @@ class Order:
         return sum(int(np.count_nonzero(chosen[start:stop])) for start, stop, _ in self.runs[: self.entered])
 
 
+class LowBits(NamedTuple):
+    """Low bits of the components of the fingerprint of each document.
+
+    Attributes
+    ----------
+    rows : SpilledColumn or None
+        uint64: of each document; see `lsh.engine.grouping.pack_low_bits`. ``None`` for 0 bits.
+    bits : int
+        How many of each component; 0: all documents of a bucket are one group.
+    most : int
+        A pair is in one group if at most so many components differ in these bits.
+    """
+
+    rows: SpilledColumn | None
+    bits: int
+    most: int
+
+    @property
+    def row_size(self) -> int:
+        """The bytes of a row."""
+        return 0 if self.rows is None else self.rows.row_size
+
+    def take(self, documents: Array) -> Array:
+        """Return the rows of some documents."""
+        if self.rows is None:
+            return np.empty((len(documents), 0), np.uint64)
+        steps = documents[1:] > documents[:-1]
+        if steps.all():
+            return self.rows.take(documents)
+        order = np.argsort(documents)
+        taken = self.rows.take(documents[order])
+        rows = np.empty_like(taken)
+        rows[order] = taken
+        return rows
+
+
+class BandLinks(NamedTuple):
+    """The links of a band.
+
+    Attributes
+    ----------
+    pairs : SpilledColumn
+        int32: a document, and the latest one before it in its group; in no particular order.
+    shared : int
+        How many pairs of documents share a bucket.
+    left_out : int
+        How many comparisons of a document with a group were left out, in buckets of more than `LIMIT` documents.
+    """
+
+    pairs: SpilledColumn
+    shared: int
+    left_out: int
+
+
 class Links:
     """Finds the links of documents.
 
@@ -82,6 +146,8 @@ class Links:
         bool: which of all documents are linked.
     num_threads : int
         How many bands to link at the same time, at most.
+    low_bits : LowBits, optional
+        Of all documents, for `of_band`.
 
     Attributes
     ----------
@@ -91,18 +157,26 @@ class Links:
         The memory that this takes, without arrays and columns of the spill.
     """
 
-    def __init__(self, spill: MemoryBudget, order: Order, chosen: Array, num_threads: int) -> None:
-        self._spill, self._order, self._chosen = spill, order, chosen
+    def __init__(
+        self, spill: MemoryBudget, order: Order, chosen: Array, num_threads: int, low_bits: LowBits | None = None
+    ) -> None:
+        self._spill, self._order, self._chosen, self._low_bits = spill, order, chosen, low_bits
         self._linker: Linker | None = None
+        self._member_bytes = 0 if low_bits is None else MEMBER_BYTES + low_bits.row_size
         self.num_threads = self._threads_at_once(num_threads)
         if self.num_threads:
             self._documents = order.documents(chosen)
             self._linker = Linker(len(chosen), self._documents, order.num_entered(chosen))
-            self.num_bytes = (ORDER_BYTES + LINKER_BYTES * self.num_threads) * len(chosen)
+            self.num_bytes = (ORDER_BYTES + self._each * self.num_threads) * len(chosen)
         else:
             self.num_threads = num_threads
             self._prepare_parts()
         self._idle: list[tuple[Array, Array]] = []  # scratch of threads that are done; pop and append are atomic
+
+    @property
+    def _each(self) -> int:
+        """The bytes per document and thread to link all documents at once."""
+        return LINKER_BYTES + self._member_bytes
 
     def _threads_at_once(self, num_threads: int) -> int:
         """Return how many threads can link all documents at once within the bound; 0 if none can."""
@@ -110,13 +184,13 @@ class Links:
             return num_threads
         count = len(self._chosen)
         room = max(self._spill.room - ORDER_BYTES * count, 0)
-        return min(num_threads, room // max(LINKER_BYTES * count, 1))
+        return min(num_threads, room // max(self._each * count, 1))
 
     def _prepare_parts(self) -> None:
         """Choose into how many parts the keys are divided, so that the table of each thread fits into the bound."""
         self._spill.release_columns()
         self._keys = max(int(np.count_nonzero(self._chosen)), 1)
-        needed = TABLE_BYTES * self._keys * self.num_threads
+        needed = (TABLE_BYTES + self._member_bytes) * self._keys * self.num_threads
         self._parts = min(-(-needed // max(self._spill.room, 1)), MAX_PARTS)
         self.num_bytes = needed // self._parts
         given = self._order.given
@@ -128,34 +202,66 @@ class Links:
         """Return for each document the first one with the same key, int32; -1 for a document that is not chosen."""
         if self._linker is not None:
             return first_copies(self._all_links(keys)[1], self._documents)
+        table = self._table()
         if self._order.given is None:
             numbers = np.arange(len(self._chosen), dtype=np.int32)
             firsts = np.where(self._chosen, numbers, np.int32(-1))
-            for pairs in self._in_parts(keys, replace=False):
-                firsts[pairs[:, 0]] = pairs[:, 1]
+            for part in range(self._parts):
+                for pairs in self._linked(keys, table, part, replace=False):
+                    firsts[pairs[:, 0]] = pairs[:, 1]
             return firsts
         links = np.full(len(self._chosen), -1, np.int32)
-        for pairs in self._in_parts(keys):
-            links[pairs[:, 0]] = pairs[:, 1]
+        for part in range(self._parts):
+            for pairs in self._linked(keys, table, part):
+                links[pairs[:, 0]] = pairs[:, 1]
         return first_copies(links, self._order.documents(self._chosen))
 
-    def of_band(self, keys: SpilledColumn) -> SpilledColumn:
-        """Return the links as pairs in no particular order, int32 of shape (n, 2); the keys are freed."""
-        found = self._spill.column(np.int32, 2)
+    def of_band(self, keys: SpilledColumn) -> BandLinks:
+        """Return the links of a band; the keys are freed."""
+        found, shared, left_out = self._spill.column(np.int32, 2), 0, 0
+        for pairs in self._all_or_parts(keys):
+            more = self._grouped(pairs, found)
+            shared, left_out = shared + more[0], left_out + more[1]
+        return BandLinks(found, shared, left_out)
+
+    def _all_or_parts(self, keys: SpilledColumn) -> Iterator[Array]:
+        """Yield the pairs of documents that share a bucket and follow each other there; whole buckets."""
         if self._linker is None:
-            for pairs in self._in_parts(keys):
-                found.append(pairs)
+            table = self._table()
+            for part in range(self._parts):
+                yield np.concatenate([np.empty((0, 2), np.int32), *map(np.array, self._linked(keys, table, part))])
             keys.free()
-            return found
+            return
         scratch = self._all_links(keys)
         keys.free()
-        links = scratch[1]
-        linked = np.flatnonzero(links >= 0)
+        linked = positions_of(scratch[1] >= 0)
+        pairs = np.stack([linked, scratch[1][linked]], axis=1)
+        self._idle.append(scratch)
+        yield pairs
+
+    def _grouped(self, pairs: Array, found: SpilledColumn) -> tuple[int, int]:
+        """Append the links within groups for pairs of whole buckets; return `shared` and `left_out`."""
+        if not len(pairs):
+            return 0, 0
+        assert self._low_bits is not None
+        flags = np.zeros(len(self._chosen), np.bool_)
+        flags[pairs] = True
+        members = self._order.documents(flags)
+        del flags
+        numbers = np.empty(len(self._chosen), np.int32)  # of members only; other places are not touched
+        numbers[members] = np.arange(len(members), dtype=np.int32)
+        links = np.full(len(members), -1, np.int32)
+        links[numbers[pairs[:, 0]]] = numbers[pairs[:, 1]]
+        del numbers
+        rows = self._low_bits.take(members)
+        num_old = int(np.count_nonzero(members >= self._order.old_from))
+        entered = num_old if self._order.entered == 1 else len(members)
+        counts = keep_similar(links, rows, self._low_bits.bits, self._low_bits.most, num_old, entered, LIMIT)
+        linked = positions_of(links >= 0)
         for start in range(0, len(linked), PIECE):
             piece = linked[start : start + PIECE]
-            found.append(np.stack([piece.astype(np.int32), links[piece]], axis=1))
-        self._idle.append(scratch)
-        return found
+            found.append(members[np.stack([piece, links[piece]], axis=1)])
+        return counts
 
     def _all_links(self, column: SpilledColumn) -> tuple[Array, Array]:
         """Link all documents at once; return the keys and the links."""
@@ -167,18 +273,18 @@ class Links:
         self._linker.link(column.read(out=keys), links)
         return keys, links
 
-    def _in_parts(self, keys: SpilledColumn, replace: bool = True) -> Iterator[Array]:
-        """Yield pairs: links, or without `replace` each document and the first one with its key.
+    def _table(self) -> KeyTable:
+        return KeyTable(-(-self._keys // self._parts))
 
-        Where another order is given, a part of the keys is linked in order of position first.
+    def _linked(self, keys: SpilledColumn, table: KeyTable, part: int, replace: bool = True) -> Iterator[Array]:
+        """Yield pairs for a part of the keys: links, or without `replace` each document and the first with its key.
+
+        Where another order is given, the keys are linked in order of position first.
         """
-        table = KeyTable(-(-self._keys // self._parts))
-        for part in range(self._parts):
-            table.start(part, self._parts)
-            if self._order.given is None:
-                yield from self._passed(keys, table, replace)
-            else:
-                yield from self._ranked(self._passed(keys, table, replace=False), self._order.given)
+        table.start(part, self._parts)
+        if self._order.given is None:
+            return self._passed(keys, table, replace)
+        return self._ranked(self._passed(keys, table, replace=False), self._order.given)
 
     def _passed(self, keys: SpilledColumn, table: KeyTable, replace: bool) -> Iterator[Array]:
         """Yield the pairs of one pass over the keys, in the order of its runs; each is valid until the next one."""

@@ -159,12 +159,25 @@ class Matching:
         return self.verify == "exact"
 
     @property
-    def min_equal(self) -> int | None:
-        """How many components must be equal to pass the sketch filter; ``None`` without a filter."""
-        if not self.is_exact:
-            return None
+    def min_equal(self) -> int:
+        """How many components must be equal, of those that are known, for a pair to be compared further.
+
+        So many equal low bits connect two documents. A pair that is found has so many, but for the loss of the plan.
+        """
+        if self.verify is None:
+            return 0
+        k = self.hasher.num_seeds
         loss = 0.0 if self.plan is None or self.recall is not None else self.plan.loss
-        return sketch_filter.least_equal(self.hasher.num_seeds, self.threshold, loss or sketch_filter.LOSS)
+        least = sketch_filter.least_equal(k, self.threshold, loss or sketch_filter.LOSS)
+        if self.is_exact:
+            return least
+        return min(least, int(np.searchsorted(np.arange(k + 1) / k, self.min_similarity)))
+
+    @property
+    def low_bits(self) -> tuple[int, int]:
+        """How many low bits of each component are compared before documents are connected, and how many may differ."""
+        k, least = self.hasher.num_seeds, self.min_equal
+        return sketch_filter.num_low_bits(k, least), k - least
 
     @property
     def min_similarity(self) -> float:

@@ -211,6 +211,37 @@ static size_t LSH_SYMBOL(lsh_filter_8)(const uint8_t *matrix, const int32_t *row
     return filter_bytes(matrix, rows, k, least, document, others, along, count);
 }
 
+LSH_INLINE size_t find_similar(const uint64_t *rows, const size_t words, const size_t bits, size_t most, size_t row,
+                               const int32_t *others, size_t count)
+{
+    const uint64_t *own = rows + row * words * bits;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t *other = rows + (size_t)others[i] * words * bits;
+        size_t differing = 0;
+        if (i + AHEAD < count)
+            lsh_prefetch(rows + (size_t)others[i + AHEAD] * words * bits);
+        for (size_t w = 0; w < words; w++) {
+            uint64_t differs = 0;
+            for (size_t b = w * bits; b < (w + 1) * bits; b++)
+                differs |= own[b] ^ other[b];
+            differing += lsh_count_ones_64(differs);
+        }
+        if (differing <= most)
+            return i;
+    }
+    return count;
+}
+
+static size_t LSH_SYMBOL(lsh_find_similar)(const uint64_t *rows, size_t words, size_t bits, size_t most, size_t row,
+                                           const int32_t *others, size_t count)
+{
+    if (words == 2 && bits == 2) /* the usual sizes, for which the loops are unrolled */
+        return find_similar(rows, 2, 2, most, row, others, count);
+    if (words == 2 && bits == 4)
+        return find_similar(rows, 2, 4, most, row, others, count);
+    return find_similar(rows, words, bits, most, row, others, count);
+}
+
 /* The count is as wide as the compared values, so that a vector holds equally many of both. */
 #define DEFINE_COUNT_EQUAL(name, value_type)                                                                           \
     static size_t name(const value_type *a, const value_type *b, size_t k)                                             \
@@ -232,6 +263,7 @@ const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .count_equal_8 = LSH_SYMBOL(lsh_count_equal_8),
     .count_equal_32 = LSH_SYMBOL(lsh_count_equal_32),
     .count_equal_64 = LSH_SYMBOL(lsh_count_equal_64),
+    .find_similar = LSH_SYMBOL(lsh_find_similar),
     .filter_8 = LSH_SYMBOL(lsh_filter_8),
     .band_keys_32 = LSH_SYMBOL(lsh_band_keys_32),
     .band_keys_64 = LSH_SYMBOL(lsh_band_keys_64),

@@ -17,6 +17,19 @@
 
 #define SPREAD 0x9E3779B97F4A7C15u /* 2**64 / golden ratio, odd: a product has its best bits at the top, whatever the key */
 
+void lsh_pack_low_bits(const uint8_t *bytes, size_t k, size_t bits, uint64_t *packed)
+{
+    for (size_t first = 0; first < k; first += 64, packed += bits) {
+        memset(packed, 0, bits * sizeof *packed);
+        for (size_t at = first; at < k && at < first + 64; at += 8) {
+            uint64_t eight = 0;
+            memcpy(&eight, bytes + at, k - at < 8 ? k - at : 8);
+            for (size_t j = 0; j < bits; j++) /* the product brings the lowest bits of eight bytes together in the top byte */
+                packed[j] |= ((eight >> j & 0x0101010101010101u) * 0x0102040810204080u >> 56) << (at - first);
+        }
+    }
+}
+
 /* With 2048 documents a partition, records and table take 64 KB, a part of any second-level cache. Dealing to more than 1024
  * partitions costs more, as each has a line of the first-level cache under way, than larger tables do. */
 enum { PARTITION = 2048, MAX_BITS = 10, SMALLEST_LG = 3, PREFETCHED = 128 };

@@ -106,6 +106,18 @@ static inline uint32_t lsh_count_ones(uint32_t word)
 #endif
 }
 
+/* The same of a word of 64 bits; without an instruction for it, as a baseline has none, a call would take longer. */
+static inline uint32_t lsh_count_ones_64(uint64_t word)
+{
+#if LSH_GNU_C && (defined __POPCNT__ || defined __aarch64__)
+    return (uint32_t)__builtin_popcountll(word);
+#else
+    word -= word >> 1 & 0x5555555555555555u;
+    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+    return (uint32_t)(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
+#endif
+}
+
 /* The number of the lowest bit that is 1, of a word that is not 0. */
 static inline uint32_t lsh_lowest_bit(uint64_t word)
 {

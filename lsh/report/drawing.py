@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lsh.base.version import __version__
 from lsh.base.wording import counted, size
-from lsh.engine.dedup import CAP
+from lsh.engine.linking import LIMIT
 from lsh.report.choice import Choice
 from lsh.report.lookup import MAX_NAME_LENGTH, decoded, shortened
 from lsh.report.measures import (
@@ -101,7 +101,7 @@ def _recall_tiles(run: DeduplicationRun, measured: MeasuredRecall | None, group:
 
 def _pair_tiles(run: DeduplicationRun) -> Iterator[Tile]:
     counts = run.result.summary()
-    yield "Candidate pairs", f"{counts['candidates']:,}", "share a band"
+    yield "Candidate pairs", f"{counts['candidates']:,}", "share a band; once for each"
     if run.verify == "exact":
         yield "Compared exactly", f"{counts['compared']:,}", "passed the sketch filter"
     else:
@@ -110,15 +110,13 @@ def _pair_tiles(run: DeduplicationRun) -> Iterator[Tile]:
 
 def _about_pairs(run: DeduplicationRun) -> str:
     """Explain the counts of pairs."""
-    components = run.clusters == "components"
-    left_out = "Identical copies" if components else "Identical copies, and documents that were removed earlier,"
-    candidates = f"A candidate pair is two documents that share a band. {left_out} are not counted. "
+    candidates = "A candidate pair is two documents that share a band, without identical copies. "
     if run.verify != "exact":
-        return f"{candidates}The similarity of each pair is estimated from the fingerprints."
-    also = ", and so is each removed document with the kept one" if components else ""
+        return f"{candidates}The similarity of pairs is estimated from the fingerprints."
+    also = ", and each removed document is compared with the kept one" if run.clusters == "components" else ""
     return (
-        f"{candidates}The sketch filter drops the pairs whose fingerprints differ too much; the others are compared "
-        f"exactly{also}."
+        f"{candidates}The sketch filter drops the pairs whose fingerprints differ too much. The others are compared "
+        f"exactly, unless one of the two was removed before{also}."
     )
 
 
@@ -127,7 +125,7 @@ def left_out(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
     if not run.left_out:
         return Html()
     words = (
-        f"The run left out {counted(run.left_out, 'comparison')} in buckets of more than {CAP:,} documents. The "
+        f"The run left out {counted(run.left_out, 'comparison')} in buckets of more than {LIMIT:,} documents. The "
         f"planned recall of {run.promised_recall:.3f} does not hold there: similar documents may remain. "
     )
     if measured is None or measured.pairs < MIN_PAIRS:
@@ -266,7 +264,7 @@ def _values(run: DeduplicationRun, parameters: Mapping[str, object]) -> Iterator
     for name, words in (
         ("without_shingles", "documents without shingles, kept"),
         ("missing", "missing texts, kept"),
-        ("capped", f"comparisons left out, in buckets of more than {CAP:,}"),
+        ("capped", f"comparisons left out, in buckets of more than {LIMIT:,}"),
     ):
         if counts[name]:
             yield words, f"{counts[name]:,}"

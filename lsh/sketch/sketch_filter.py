@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 BITS = 8  # bits of each component that are compared
 LOSS = 0.001  # share of the pairs at the threshold that the filter may lose where there is no plan that says it
+NEEDLESS = 1e-4  # share of the pairs of similarity `UNRELATED` that may pass a comparison of fewer bits
+UNRELATED = 0.25  # similarity; documents that share a bucket by chance are mostly less similar
 LOSS_SHARE = 0.2  # the part of what a planned recall may miss that the filter may lose; the bands may miss the rest
 
 
@@ -52,9 +54,21 @@ def least_equal(num_seeds: int, threshold: float, loss: float) -> int:
     return int(np.searchsorted(lost, loss, side="right")) if loss > 0.0 or threshold == 1.0 else 0
 
 
-def passing(num_seeds: int, least: int, similarity: float) -> float:
-    """Return the probability that a pair of this similarity has at least `least` equal components."""
-    return min(float(_equal_components(num_seeds, similarity)[least:].sum()), 1.0)
+def num_low_bits(num_seeds: int, least: int) -> int:
+    """Return how many bits of each component tell most pairs with fewer than `least` equal components apart.
+
+    Equal components have equal low bits, so no comparison of some low bits loses a pair. It is 1, 2, 4 or 8; 0 if all
+    pairs have enough.
+    """
+    if least == 0:
+        return 0
+    few = (bits for bits in (1, 2, 4) if passing(num_seeds, least, UNRELATED, bits) <= NEEDLESS)
+    return next(few, BITS)
+
+
+def passing(num_seeds: int, least: int, similarity: float, bits: int = BITS) -> float:
+    """Return the probability that a pair of this similarity has the same low bits in at least `least` components."""
+    return min(float(_equal_components(num_seeds, similarity, bits)[least:].sum()), 1.0)
 
 
 def passing_whole(num_seeds: int, least: int, similarity: float) -> float:
@@ -80,9 +94,9 @@ def reaching(num_seeds: int, similarity: float, estimate: float, collisions: flo
     return (passing if collisions else passing_whole)(num_seeds, least, similarity)
 
 
-def _equal_components(num_seeds: int, similarity: float) -> NDArray[np.float64]:
-    """Return the probabilities of 0, 1, ..., k equal components."""
-    differ = (1.0 - similarity) * (1.0 - 0.5**BITS)
+def _equal_components(num_seeds: int, similarity: float, bits: int = BITS) -> NDArray[np.float64]:
+    """Return the probabilities of 0, 1, ..., k components with the same low bits."""
+    differ = (1.0 - similarity) * (1.0 - 0.5**bits)
     equal = np.arange(num_seeds + 1.0)
     if differ == 0.0:
         return np.array(equal == num_seeds, np.float64)

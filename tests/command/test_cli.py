@@ -21,6 +21,7 @@ from running import contents, done, lsh, refused
 
 import lsh as package
 from lsh.command import console
+from lsh.command.main import main
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 
@@ -245,22 +246,27 @@ def test_counts_for_machines(news):
     assert expected.items() <= json.loads(dry).items()
 
 
-def test_skipped_comparisons_are_reported(tmp_path):
-    """A word in all texts fills a bucket of each band with more than a thousand texts."""
-    (tmp_path / "in.txt").write_bytes(b"".join(b"shared a%d b%d\n" % (i, i) for i in range(4500)))
-    options = ["--ngram", "1", "--unit", "word", "--num-seeds", "4", "--bands", "4x1", "--threshold", "0.9"]
-    result = lsh(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--json", *options)
-    counts = json.loads(result.stdout)
-    capped = counts["capped"]
-    assert capped > 1000
-    assert counts["recall"] is None
-    left_out = f"{capped:,} comparisons left out in buckets of more than 1,000 documents: similar documents may remain"
-    recall = 1 - (1 - 0.9) ** 4
-    assert f"{left_out} there, and the recall of {recall:.3f} does not hold; " in result.stderr.decode()
-    result = lsh(tmp_path, "dedup", "in.txt", "-o", "out2.txt", "--json", "--ngram", "1", "--unit", "word")
-    assert json.loads(result.stdout)["capped"] == 0
-    assert json.loads(result.stdout)["recall"] == package.plan(0.8).recall_at(0.8)
-    assert "left out" not in result.stderr.decode()
+def test_comparisons_that_are_left_out_are_reported(tmp_path, monkeypatch, capsys):
+    """A word in all texts fills a bucket of each band."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_bytes(b"".join(b"shared a%d b%d\n" % (i, i) for i in range(450)))
+    options = ["--ngram", "1", "--unit", "word", "--json", "--num-seeds", "4", "--bands", "4x1", "--threshold", "0.9"]
+    for limit in (1 << 16, 20):
+        for module in ("engine.linking", "engine.dedup", "command.dedup"):
+            monkeypatch.setattr(f"lsh.{module}.LIMIT", limit)
+        assert main(["dedup", "in.txt", "-o", f"out{limit}.txt", *options]) == 0
+        out, said = capsys.readouterr()
+        counts, recall = json.loads(out), 1 - (1 - 0.9) ** 4
+        if limit == 20:
+            assert counts["capped"] > 1000
+            assert counts["recall"] is None
+            left_out = (
+                f"{counts['capped']:,} comparisons left out in buckets of more than 20 documents: similar documents"
+            )
+            assert f"{left_out} may remain there, and the recall of {recall:.3f} does not hold; " in said
+        else:
+            assert (counts["capped"], counts["recall"]) == (0, pytest.approx(recall))
+            assert "left out" not in said
 
 
 # Pipes.

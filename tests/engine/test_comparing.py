@@ -1,32 +1,75 @@
-"""The filter of documents that are compared, against slow reference code; test_dedup.py tests results."""
+"""The low bits of fingerprints, and the groups into which they divide a bucket, against slow reference code."""
 
 from __future__ import annotations
 
 import numpy
+import pytest
 import reference
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsh.engine.comparing import passing
+from lsh.engine.comparing import keep_similar
+from lsh.engine.grouping import pack_low_bits
 
 
 @strategies.examples(100)
+@given(k=st.sampled_from([1, 5, 63, 64, 65, 128, 200]), bits=st.integers(1, 8), seed=st.integers(0, 2**32 - 1))
+def test_low_bits_tell_how_many_components_differ(k, bits, seed):
+    rows = numpy.random.default_rng(seed).integers(0, 256, (2, k)).astype(numpy.uint8)
+    rows[1, ::2] = rows[0, ::2]
+    packed = pack_low_bits(rows, bits)
+    assert packed.shape == (2, bits * -(-k // 64))
+    own, other = (reference.low_bits(row, bits) for row in rows.tolist())
+    expected = sum(a != b for a, b in zip(own, other))
+    for most in (expected - 1, expected):
+        if most >= 0:
+            links = numpy.array([-1, 0], numpy.int32)
+            assert keep_similar(links, packed, bits, most, 0, 2, 9) == (1, 0)
+            assert links.tolist() == [-1, 0 if most == expected else -1]
+
+
+@strategies.examples(300)
 @given(
-    st.lists(
-        st.tuples(st.integers(0, 6), st.lists(st.integers(0, 2), min_size=3, max_size=3), st.booleans()), max_size=40
+    documents=st.lists(
+        st.tuples(st.integers(0, 2), st.lists(st.integers(0, 3), min_size=4, max_size=4)), min_size=0, max_size=30
     ),
-    st.integers(0, 4),
-    st.integers(1, 9),
+    bits=st.sampled_from([0, 1, 2]),
+    most=st.integers(0, 3),
+    settled=st.integers(0, 30),
+    two=st.booleans(),
+    limit=st.sampled_from([1, 2, 5, 1000]),
 )
-def test_passing_against_twin(documents, least_equal, most):
-    links = reference.link([key for key, _, _ in documents], range(len(documents)), len(documents))
-    sketches, settled = [sketch for _, sketch, _ in documents], [one for _, _, one in documents]
-    found = passing(
-        numpy.array(links, numpy.int32),
-        numpy.array(sketches, numpy.uint8).reshape(-1, 3),
-        numpy.array(settled, numpy.uint8),
-        least_equal,
-        most,
-    )
-    assert found.tolist() == reference.passing(links, sketches, settled, least_equal, most)
+def test_groups_against_twin(documents, bits, most, settled, two, limit):
+    """Each bucket is divided into groups; with `two` the first documents are compared with the later ones only."""
+    count = len(documents)
+    settled = min(settled, count)
+    entered = settled if two else count
+    before = reference.link([key for key, _ in documents], range(count), count)
+    sketches = numpy.array([row for _, row in documents], numpy.uint8).reshape(-1, 4)
+    packed = pack_low_bits(sketches, bits) if bits else numpy.empty((count, 0), numpy.uint64)
+    links = numpy.array(before, numpy.int32)
+    counts = keep_similar(links, packed, bits, most, settled, entered, limit)
+    rows = [reference.low_bits(row, bits) for row in sketches.tolist()]
+    expected = reference.keep_similar(before, rows, most if bits else None, settled, entered, limit)
+    if bits:
+        assert (links.tolist(), *counts) == expected
+    else:
+        assert (links.tolist(), counts) == (before, expected[1:])
+
+
+@pytest.mark.parametrize("kind", ["one group", "no group"])
+def test_a_large_bucket(kind):
+    """A bucket of one group costs a comparison a document; of the others, `limit` comparisons."""
+    count, limit = 3000, 100
+    rows = numpy.zeros((count, 64), numpy.uint8)
+    if kind == "no group":
+        rows[:] = numpy.random.default_rng(3).integers(0, 256, rows.shape)
+    links = numpy.arange(-1, count - 1, dtype=numpy.int32)
+    shared, left_out = keep_similar(links, pack_low_bits(rows, 8), 8, 9, 0, count, limit)
+    assert shared == count * (count - 1) // 2
+    if kind == "one group":
+        assert (links.tolist(), left_out) == (list(range(-1, count - 1)), 0)
+    else:
+        assert (links == -1).all()
+        assert left_out == sum(range(1, count - limit))

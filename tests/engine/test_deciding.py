@@ -29,23 +29,25 @@ def test_links_and_components_of_renumbered_pairs():
 def test_buckets_may_be_made_in_any_order(keys):
     """The bands of `Decisions` are made by calls of a function that may make them in threads."""
     latest = [[max((j for j in range(i) if row[j] == row[i]), default=-1) for i in range(30)] for row in keys]
-    links = numpy.array(latest, numpy.int32)
+    links, values = numpy.array(latest, numpy.int32), (numpy.arange(30), 0, 0.5, 10, None, 128, 0, 0.0)
     found = []
     for several in (map, lambda function, bands: [function(band) for band in reversed(bands)], in_threads):
         made = links.copy()
-        Decisions(made, numpy.zeros_like(made), numpy.arange(30), 0, 0.5, 10, False, 0.0, several)
+        Decisions(made, numpy.zeros_like(made), *values, several)
         found.append(made.tolist())
     assert found[0] == found[1] == found[2]
     links[-1, 3] = 29
     with pytest.raises(ValueError, match="links must lead to earlier documents"):
-        Decisions(links, numpy.zeros_like(links), numpy.arange(30), 0, 0.5, 10, False, 0.0, in_threads)
+        Decisions(links, numpy.zeros_like(links), *values, in_threads)
 
 
 @pytest.mark.parametrize("sizes", [[], [1], [3, 1, 600, 1, 1], [600], [2] * 700, [300, 300, 2, 511, 2]])
-def test_tasks_are_whole_components_that_are_not_large(sizes):
+def test_tasks_are_whole_components(sizes):
     starts = numpy.concatenate([[0], numpy.cumsum(sizes, dtype=numpy.int64)]).astype(numpy.int64)
     tasks = list(parts._tasks(starts))
-    covered = [document for start, stop in tasks for document in range(start, stop)]
-    expected = [i for start, size in zip(starts, sizes) if size <= parts.LARGE for i in range(start, start + size)]
-    assert covered == expected
-    assert all(start in starts and stop in starts and start < stop <= start + parts.TASK for start, stop in tasks)
+    assert [document for task in tasks for document in range(task.start, task.stop)] == list(range(sum(sizes)))
+    for task in tasks:
+        assert task.start == task.at
+        assert task.start in starts
+        assert task.stop in starts
+        assert task.stop - task.start <= parts.TASK or task.stop - task.start in sizes

@@ -34,9 +34,12 @@ from results import near_of, removed_of
 
 import lsh
 import lsh.engine.dedup
+import lsh.engine.linking
+import lsh.engine.parts
 import lsh.sketch.sketch_filter
 from lsh import Bands, MinHasher, Shingles, deduplicate, find_pairs
 from lsh.base.progress import Bars, Line
+from lsh.engine.matching import Matching
 from lsh.text.batch import Batch
 from lsh.text.collections import TextSource
 
@@ -194,45 +197,61 @@ def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, option
     seeds=st.lists(st.integers(0, 2**32 - 1), min_size=6, max_size=8),
     widths=st.sampled_from([(1, 1), (1,) * 6, (2, 2, 2), (3, 3), (1, 2, 3), (6,)]),
     hashbytes=st.sampled_from([4, 8]),
-    cap=st.sampled_from([1, 2, 3, 1000]),
+    limits=st.tuples(st.sampled_from([1, 2, 3, 1000]), st.sampled_from([1, 2, 1000])),
     clusters=modes,
     verify=verifications,
     loss=st.sampled_from([0.001, 0.2, 0.7]),
     parts=st.fixed_dictionaries(
         {
-            "LARGE": st.sampled_from([0, 1, 256]),
             "TASK": st.sampled_from([1, 3, 512]),
             "STEP": st.sampled_from([1, 1024]),
-            "SMALLEST_WINDOW": st.sampled_from([1, 2, 64]),
-            "MOST_SCORES": st.sampled_from([0, 5, 1 << 21]),
-            "WORTH_THREADS": st.sampled_from([0, 4]),
-            "MOSTLY_KEPT": st.sampled_from([0.0, 0.9, 2.0]),
         }
     ),
+    family=st.sampled_from([0, 2, 128]),
     num_threads=st.integers(1, 3),
 )
 def test_deduplicate_against_twin(
-    data, texts, threshold, n, unit, options, seeds, widths, hashbytes, cap, clusters, verify, loss, parts, num_threads
+    data,
+    texts,
+    threshold,
+    n,
+    unit,
+    options,
+    seeds,
+    widths,
+    hashbytes,
+    limits,
+    clusters,
+    verify,
+    loss,
+    parts,
+    family,
+    num_threads,
 ):
-    """Few bands that miss pairs, a cap that is reached, a filter with losses: the twin uses the same buckets.
+    """Few bands that miss pairs, limits that are reached, a filter with losses: the twin uses the same buckets.
 
-    Components are cut into tasks and windows of all sizes.
+    Tasks have all sizes, and documents are compared one by one, or with all that are kept.
     """
     keep = data.draw(priorities(len(texts)))
     against = data.draw(st.lists(st.sampled_from(texts), max_size=3)) if texts else []
     hasher = MinHasher(seeds, hashbytes=hashbytes, shingles=Shingles(n, unit, **options))
     walked = {"keep": keep, "clusters": clusters, "verify": verify, "against": against}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lsh.engine.dedup, "CAP", cap)
+        patch.setattr(lsh.engine.dedup, "LIMIT", limits[0])
+        patch.setattr(lsh.engine.linking, "LIMIT", limits[1])
         patch.setattr(lsh.sketch.sketch_filter, "LOSS", loss)
+        low_bits_of = Matching(threshold, bands=Bands(widths=widths), hasher=hasher, verify=verify).low_bits
         plain = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, num_threads=1, **walked)
         for name, value in parts.items():
-            patch.setattr(lsh.engine.corpus if name == "MOST_SCORES" else lsh.engine.parts, name, value)
+            patch.setattr(lsh.engine.parts, name, value)
+        if limits[0] == 1000:  # a family has no limit
+            patch.setattr(lsh.engine.parts, "FAMILY", family)
         walked_in_parts = {**walked, "num_threads": num_threads}
         result = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, **walked_in_parts)
     assert result.removed.tolist() == plain.removed.tolist()
     assert result.near.tolist() == plain.near.tolist()
-    assert {**result.summary(), "seconds": {}} == {**plain.summary(), "seconds": {}}
+    ignored = {"seconds": {}, "compared": 0}  # a family counts pairs that its bounds tell apart
+    assert {**result.summary(), **ignored} == {**plain.summary(), **ignored}
     expected = reference.deduplicate(
         texts,
         threshold,
@@ -241,14 +260,16 @@ def test_deduplicate_against_twin(
         hashbytes=hashbytes,
         n=n,
         unit=unit,
-        cap=cap,
+        limit=limits[0],
+        link_limit=limits[1],
+        low_bits_of=low_bits_of,
         loss=loss,
         **walked,
         **options,
     )
-    same_as(result, expected)
+    same_as(plain, expected)
     if clusters == "representative":
-        same_near(result, expected)
+        same_near(plain, expected)
 
 
 @given(
@@ -522,21 +543,65 @@ def test_keep_by_columns_of_dates():
             by_words(["a b"] * 3, 1, keep=column)
 
 
-# The cap.
+# Limits.
 
 
-def test_cap_counts_what_it_passes_over(monkeypatch):
-    """Six dissimilar texts share three buckets; two are compared in each, so (1 + 2 + 3) are skipped three times."""
-    assert lsh.engine.dedup.CAP == 1000
-    monkeypatch.setattr(lsh.engine.dedup, "CAP", 2)
+def templates(count: int, rng: random.Random) -> tuple[list[str], list[str]]:
+    """Return texts of one template, unrelated and .77 alike, and copies of some of them, .82 to .83 alike."""
+
+    def letters(size: int) -> str:
+        return "".join(rng.choices("abcdefghijklmnopqrstuvwxyz ", k=size))
+
+    form = letters(1000)
+    texts = [form + letters(150) for _ in range(count)]
+    return texts, [text[:1040] + letters(110) for text in texts[: count // 10]]
+
+
+@pytest.mark.parametrize("family", [1, 128, 10**9])
+def test_copies_within_a_template_are_found(monkeypatch, family):
+    """In any order of the input, and by any way of comparing; one that needs too much memory is given up."""
+    monkeypatch.setattr(lsh.engine.parts, "FAMILY", family)
+    rng = random.Random(7)
+    texts, copies = templates(600, rng)
+    exact = Shingles(5, "byte")
+    expected = list(find_pairs(copies, 0.8, others=texts, shingles=exact))
+    assert [(i, j) for i, j, _ in expected] == [(i, i) for i in range(len(copies))]
+    for corpus_, first in ((texts + copies, len(texts)), (copies + texts, 0)):
+        result = deduplicate(corpus_, 0.8, shingles=exact)
+        assert result.removed["document"].tolist() == list(range(len(texts), len(corpus_)))[: len(copies)] or first == 0
+        assert len(result.removed) == len(copies)
+        assert sorted(result.removed["similarity"]) == sorted(similarity for _, _, similarity in expected)
+        assert result.summary()["capped"] == 0
+        bounded = deduplicate(corpus_, 0.8, shingles=exact, max_memory="300KB")
+        assert numpy.array_equal(result.removed, bounded.removed)
+        assert numpy.array_equal(result.near, bounded.near)
+
+
+@pytest.mark.parametrize("family", [2, 10**9])
+def test_the_limit_counts_what_it_leaves_out(monkeypatch, family):
+    """Nine texts of a template share each bucket and are not similar; each is compared with the first four at most."""
+    assert (lsh.engine.dedup.LIMIT, lsh.engine.linking.LIMIT) == (1 << 18, 1 << 16)
+    monkeypatch.setattr(lsh.engine.dedup, "LIMIT", 4)
+    monkeypatch.setattr(lsh.engine.parts, "FAMILY", family)
     hasher = MinHasher(1, shingles=WORDS)
     least = min((f"w{i}" for i in range(3000)), key=lambda word: int(hasher.fingerprint(word)[0]))
-    texts = [f"{least} {i}" for i in range(6)]
+    texts = [f"{least} {i}" for i in range(9)]
     same = MinHasher(hasher.seed_values.tolist() * 3, shingles=WORDS)
     result = deduplicate(texts, 0.9, hasher=same, bands=Bands(3, 1))
     assert result.keep.all()
-    assert result.summary()["capped"] == 18
-    assert result.summary()["candidates"] == 1 + 2 + 2 + 2 + 2
+    assert result.summary()["capped"] == (1 + 2 + 3 + 4) * (1 if family == 2 else 3)
+    assert result.summary()["candidates"] == 3 * 9 * 8 // 2
+
+
+def test_the_limit_of_groups_counts_what_it_leaves_out(monkeypatch):
+    """Nine texts share a bucket by one component, and no others: each is compared with the first two at most."""
+    monkeypatch.setattr(lsh.engine.linking, "LIMIT", 2)
+    texts = [" ".join(f"w{i} x{(7 * i + j) % 90}" for j in range(3)) + " shared" for i in range(0, 90, 10)]
+    hasher = MinHasher(64, shingles=WORDS)
+    band = next(b for b in range(64) if len({row[b] for row in hasher.fingerprints(texts).tolist()}) == 1)
+    result = deduplicate(texts, 0.9, hasher=hasher, bands=Bands(widths=[1] * (band + 1)))
+    assert result.keep.all()
+    assert result.summary()["capped"] >= 1 + 2 + 3 + 4 + 5 + 6
 
 
 # Large buckets.
@@ -1038,16 +1103,14 @@ def test_only_texts_that_are_compared_are_read_again(max_memory):
 
 
 @pytest.mark.parametrize("max_memory", [None, "120KB"])
-@pytest.mark.parametrize("most", [5, 1000])
-def test_old_texts_that_are_compared_with_old_texts_only_are_not_read_again(monkeypatch, max_memory, most):
-    """The old ones are near duplicates of each other. With `most` 5 their bucket is too large for the filter."""
-    monkeypatch.setattr("lsh.engine.layout.MOST_FILTERED", most)
+def test_old_texts_that_are_compared_with_old_texts_only_are_not_read_again(max_memory):
+    """The old ones are near duplicates of each other."""
     draw = random.Random(2)
     base = draw.choices([f"w{i}" for i in range(300)], k=60)
     old = [" ".join([*base, f"x{i}"]) for i in range(20)]
     new = [" ".join(draw.choices(base, k=30)) for _ in range(3)]
     bands = Bands(128, 1)  # nearly all share a bucket
-    for texts, expected in ((new, set() if most > 100 else {*range(20)}), ([], set()), ([old[3] + " y"], {*range(20)})):
+    for texts, expected in ((new, set()), ([], set()), ([old[3] + " y"], {*range(20)})):
         source = Noted(old)
         result = deduplicate(texts, 0.9, against=source, bands=bands, max_memory=max_memory)
         assert set(source.again) == expected

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import lsh.base.budget
 import lsh.engine.linking
 from lsh.base.budget import MemoryBudget, SpilledColumn
-from lsh.engine.grouping import KeyTable
-from lsh.engine.linking import TABLE_BYTES, Links, Order
+from lsh.engine.grouping import KeyTable, pack_low_bits
+from lsh.engine.linking import TABLE_BYTES, Links, LowBits, Order
 
 UNDO = numpy.uint64(
     pow(0x9E3779B97F4A7C15, -1, 2**64)
@@ -37,36 +37,46 @@ def cases(draw):
     old, new = list(range(split, count)), list(range(split))
     if kind == "given":
         positions = draw(st.permutations(range(count)))
-        order = Order([(0, count, False)], numpy.array(positions, numpy.int32))
+        order = Order([(0, count, False)], numpy.array(positions, numpy.int32))  # no document is an old one
     elif kind in ("first", "last"):
         positions = old + (new if kind == "first" else new[::-1])
-        order = Order([(split, count, False), (0, split, kind == "last")])
+        order = Order([(split, count, False), (0, split, kind == "last")], old_from=split)
     else:
         positions = old[::-1] + new[::-1]
-        order = Order([(split, count, True), (0, split, True)], entered=1 if kind == "two" else 2)
+        order = Order([(split, count, True), (0, split, True)], entered=1 if kind == "two" else 2, old_from=split)
     taking_part = [document for document in positions if chosen[document]]
     entered = sum(document >= split for document in taking_part) if kind == "two" else len(taking_part)
     return keys, chosen, order, taking_part, entered
 
 
-@given(case=cases(), parts=st.integers(0, 7), chunk=st.sampled_from([8, 40, 1 << 19]))
+@given(case=cases(), parts=st.integers(0, 7), chunk=st.sampled_from([8, 40, 1 << 19]), most=st.integers(0, 4))
 @strategies.examples(200)
-def test_links_in_parts_against_twin(case, parts, chunk):
-    """0 parts: all at once. The number of parts, where they are in files, and the chunks change no link."""
+def test_links_in_parts_against_twin(case, parts, chunk, most):
+    """0 parts: all at once. The number of parts, where they are in files, and the chunks change no link.
+
+    4 of 4 components may differ: all documents of a bucket are one group.
+    """
     keys, chosen, order, taking_part, entered = case
-    expected = reference.link(keys, taking_part, entered)
+    rows = numpy.random.default_rng(len(keys)).integers(0, 4, (len(keys), 4)).astype(numpy.uint8)
+    num_old = sum(document >= order.old_from for document in taking_part)
+    number = {document: place for place, document in enumerate(taking_part)}
+    before = [number.get(one, -1) for one in map(reference.link(keys, taking_part, entered).__getitem__, taking_part)]
+    sketches = [rows[document].tolist() for document in taking_part]
+    expected = reference.keep_similar(before, sketches, most, num_old, entered, 10**9)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.base.budget, "CHUNK", chunk)
         patch.setattr(lsh.base.budget, "MIN_ROWS", 2)
         patch.setattr(lsh.engine.linking, "PIECE", 3)
         spill = MemoryBudget(TABLE_BYTES * max(len(taking_part), 1) // parts if parts else None)
-        links = Links(spill, order, chosen, 1)
-        pairs = links.of_band(column(spill, keys)).read()
-    found = [-1] * len(keys)
-    for document, other in pairs.tolist():
-        assert found[document] == -1
-        found[document] = other
-    assert found == expected
+        low_bits = spill.column(numpy.uint64, 2)
+        low_bits.append(pack_low_bits(rows, 2))
+        links = Links(spill, order, chosen, 1, LowBits(low_bits, 2, most))
+        band = links.of_band(column(spill, keys))
+        pairs = band.pairs.read()
+    found = dict(pairs.tolist())
+    assert len(found) == len(pairs)
+    assert [number.get(found.get(document, -1), -1) for document in taking_part] == expected[0]
+    assert (band.shared, band.left_out) == expected[1:]
     assert order.documents(chosen).tolist() == taking_part
     assert order.num_entered(chosen) == entered
 

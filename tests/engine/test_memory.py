@@ -18,9 +18,9 @@ import producer
 import pytest
 
 from lsh._minhash import NORMALISATIONS, SCHEME_CODES, UNIT_CODES, Fingerprinter, band_keys, count_equal, shingles
-from lsh.engine.comparing import Pairs, Similarity, content_keys, first_copies, passing, same_texts
+from lsh.engine.comparing import Family, Pairs, Similarity, content_keys, first_copies, keep_similar, same_texts
 from lsh.engine.deciding import Components, Decisions, Walk, write_links
-from lsh.engine.grouping import BucketTables, KeyTable, Linker
+from lsh.engine.grouping import BucketTables, KeyTable, Linker, pack_low_bits
 from lsh.files._fields import json_fields, line_cells
 from lsh.text.batch import Batch, extent
 from lsh.text.columns import Columns, fixed_width
@@ -154,9 +154,9 @@ def similarity(rows: Any = (0, 1), texts: Any = (0, 1), matrix: Any = SKETCHES) 
     return Similarity(matrix, rows, ShingleSets(TWO, BYTE, 1), texts, 0)
 
 
-def decisions(*given: list[int], ranks: Any = (0, 1), settled: int = 0, cap: int = 10) -> Decisions:
+def decisions(*given: list[int], ranks: Any = (0, 1), settled: int = 0, limit: int = 10, runs: Any = None) -> Decisions:
     made = links(*(given or ([-1, 0],)))
-    return Decisions(made, numpy.zeros_like(made), ranks, settled, 0.5, cap, False)
+    return Decisions(made, numpy.zeros_like(made), ranks, settled, 0.5, limit, runs, 128, 1 << 20)
 
 
 def tables(reserved: int = 3) -> BucketTables:
@@ -238,8 +238,10 @@ WRONG: dict[str, list[Callable[[], object]]] = {
         lambda: first_copies(links([-1, 0])[0], [0, 2]),
         lambda: content_keys(TWO, bytes(16), empty(3, numpy.uint64)),
         lambda: content_keys(TWO, bytes(15), empty(2, numpy.uint64)),
-        lambda: passing(links([1, 0])[0], SKETCHES[:2], FLAGS[:2], 1, 9),
-        lambda: passing(links([-1, 0])[0], SKETCHES[:3], FLAGS[:2], 1, 9),
+        lambda: keep_similar(links([1, 0])[0], empty((2, 1), numpy.uint64), 1, 1, 0, 2, 9),
+        lambda: keep_similar(links([-1, 0])[0], empty((3, 1), numpy.uint64), 1, 1, 0, 2, 9),
+        lambda: keep_similar(links([-1, 0])[0], empty((2, 3), numpy.uint64), 2, 1, 0, 2, 9),
+        lambda: pack_low_bits(SKETCHES, 9),
         lambda: ShingleSets(TWO, BYTE, 1).matrix(3, 0),
     ],
     "decisions": [
@@ -248,14 +250,15 @@ WRONG: dict[str, list[Callable[[], object]]] = {
         lambda: decisions([0, -1]),
         lambda: decisions(ranks=[0, 1, 2]),
         lambda: decisions(settled=-1),
-        lambda: decisions(cap=-1),
-        lambda: Decisions(links([-1, 0]), empty((1, 1)), [0, 1], 0, 0.5, 10, False),
-        lambda: decisions().begin_window(0, 3, 100, False),
+        lambda: decisions(limit=-1),
+        lambda: decisions(runs=empty((1, 1))),
+        lambda: Decisions(links([-1, 0]), empty((1, 1)), [0, 1], 0, 0.5, 10, None, 128, 1 << 20),
         lambda: Walk(similarity(), decisions([-1, 0, 1], ranks=[0, 1, 2])),
         lambda: Walk(similarity(), decisions()).run(0, 3),
         lambda: Walk(similarity(), decisions()).attach(0, 1),
-        lambda: Walk(similarity(), decisions()).score(0, 1),
         lambda: Walk(similarity(texts=[0, -1]), decisions()).run(0, 2),
+        lambda: Family(similarity(), 0, 3, 1 << 20),
+        lambda: Family(Similarity(ROWS, [0, 1], None, None, 0), 0, 2, 1 << 20),
     ],
     "components": [
         lambda: Components(2**31),
@@ -272,20 +275,3 @@ WRONG: dict[str, list[Callable[[], object]]] = {
 def test_wrong_indices_are_refused(call):
     with pytest.raises(REFUSED):
         call()
-
-
-def test_scores_are_of_one_window():
-    of = decisions()
-    walk = Walk(similarity(), of)
-    assert walk.run(0, 1) == 1
-    assert of.begin_window(1, 2, 100, False).tolist() == [1]
-    scores = walk.score(1, 2)
-    for other, start in ((walk, 0), (Walk(similarity(), decisions()), 1)):
-        with pytest.raises(ValueError, match="scores must be of these documents"):
-            other.run(start, 2, scores)
-    of.begin_window(0, 1, 100, False)
-    with pytest.raises(ValueError, match="scores must be of the present window"):
-        walk.run(1, 2, scores)
-    of.begin_window(1, 2, 100, False)
-    assert walk.run(1, 2, scores) == 2
-    assert (walk.kept, walk.candidates, walk.compared) == (1, 1, 1)

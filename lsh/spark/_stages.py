@@ -347,7 +347,7 @@ def links(sources: list[SourceFrame], matching: Matching) -> tuple[DataFrame, in
     texts = [source.frame.select(column(source.text).alias("text")) for source in sources]
     every = texts[0] if len(texts) == 1 else texts[0].unionAll(texts[1])
     keys = every.mapInArrow(partial(_tasks.fingerprint, matching, bits), "range int, data binary")
-    table = saved(_sorted(keys, None, "range").mapInArrow(partial(_tasks.link, bits), LINKS))
+    table = saved(_sorted(keys, None, "range").mapInArrow(partial(_tasks.link, matching, bits), LINKS))
     nulls = f.sum(f.when(f.col("b").isNull(), f.col("a")))  # see `lsh.spark._tasks.link`
     (counts,) = table.agg(f.count("b"), f.approx_count_distinct("b", 0.02), nulls).collect()
     if matching.missing == "error" and counts[2]:

@@ -24,8 +24,10 @@ import pyarrow as pa
 from lsh.base.arrays import Array
 from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget
 from lsh.engine import dedup
-from lsh.engine.comparing import content_keys
+from lsh.engine.comparing import content_keys, keep_similar
 from lsh.engine.deciding import Components
+from lsh.engine.grouping import pack_low_bits
+from lsh.engine.linking import LIMIT
 from lsh.engine.matching import Matching
 from lsh.sketch.hasher import batch_fingerprints, work_shares
 from lsh.text.batch import Batch
@@ -36,7 +38,7 @@ CHUNK = 1 << 20  # keys or links that are sorted at once
 SHARE = 1 << 10  # texts in a share of work
 SHARE_FACTOR = 4  # as in `lsh.engine.corpus`
 OUT = 1 << 16  # rows in a batch of output
-ROW_PAIRS = 1 << 10  # pairs of 16 bytes in a row of keys or links
+RECORD_BYTES = 1 << 14  # of keys or links in a record
 LINK_BYTES = 1 << 26  # of links that a task holds in memory; more are in a temporary file
 SEGMENT_BYTES = 1 << 25  # of documents that are decided at once, if they are more than one component
 HELD_BYTES = 1 << 27  # of documents that are held in memory; more are in a temporary file
@@ -78,30 +80,32 @@ def _least(count: int, links: Iterator[Array]) -> Array:
     return numbers
 
 
-def _links_of_buckets(keys: Array, nodes: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the distinct keys in order, the least node of each, and links for the buckets of two or more rows."""
-    order = np.argsort(keys)
-    keys, nodes = keys[order], nodes[order]
-    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)])
-    least = np.minimum.reduceat(nodes, starts) if len(starts) else nodes
-    sizes = np.diff(starts, append=len(keys))
-    shared = np.repeat(sizes > 1, sizes)
-    several = sizes > 1
-    return keys[starts], least, np.repeat(least[several], sizes[several]), nodes[shared]
+def _links_of_buckets(rows: Array, low_bits: tuple[int, int]) -> tuple[Array, Array]:
+    """Return links (a, b) of nodes for rows of a key, a node and low bits: uint64, shape ``(n, 2 + words)``.
 
-
-def _scattered(by: Array, other: Array, bits: int, first: int) -> pa.RecordBatch:
-    """Return rows for each range of the 64-bit numbers `by`, which ascend: its number, and pairs as bytes.
-
-    A row has at most `ROW_PAIRS` pairs, since Spark sends thousands of rows at once to a task.
+    All rows of a key are there. A node links to itself if there are several rows with its key.
     """
-    pairs = np.stack([by, other.view(np.uint64)], axis=1)
-    ranges = (by >> np.uint64(64 - bits)).astype(np.int32)
+    rows = rows[np.argsort(rows[:, 0])]
+    previous = np.arange(-1, len(rows) - 1, dtype=np.int32)
+    previous[np.flatnonzero(rows[1:, 0] != rows[:-1, 0]) + 1] = -1
+    bits, most = low_bits
+    keep_similar(previous, np.ascontiguousarray(rows[:, 2:]), bits, most, 0, len(rows), LIMIT)
+    linked = np.flatnonzero(previous >= 0)
+    nodes = rows[:, 1].view(np.int64)
+    return nodes[previous[linked]], nodes[linked]
+
+
+def _scattered(rows: Array, bits: int, first: int) -> pa.RecordBatch:
+    """Return records for each range of 64-bit numbers: its number, and rows of uint64 that begin with such a number.
+
+    The rows ascend. A record has at most `RECORD_BYTES`, since Spark sends thousands of records at once to a task.
+    """
+    ranges = (rows[:, 0] >> np.uint64(64 - bits)).astype(np.int32)
     begins = np.concatenate([[True], ranges[1:] != ranges[:-1]])
-    begins[::ROW_PAIRS] = True
+    begins[:: RECORD_BYTES // rows[0].nbytes] = True
     starts = np.flatnonzero(begins)
-    offsets = (np.append(starts, len(by)) * pairs.itemsize * 2).astype(np.int32)
-    data = pa.Array.from_buffers(pa.binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(pairs)])
+    offsets = (np.append(starts, len(rows)) * rows[0].nbytes).astype(np.int32)
+    data = pa.Array.from_buffers(pa.binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(rows)])
     return pa.RecordBatch.from_arrays([pa.array(ranges[starts] + np.int32(first)), data], names=["range", "data"])
 
 
@@ -122,33 +126,43 @@ def nodes_of(batch: Batch) -> Array:
 def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
     """Compute the band keys of texts, and return (range, data).
 
-    Of each million of keys, equal ones become one row and links, so a bucket of any size has few rows. Ranges from 0
-    have pairs of a key and a node, those from ``2**bits`` have links. Range `NULLS` has the number of null texts.
+    Ranges from 0 have rows of a key, a node and the low bits of its fingerprint. Ranges from ``2**bits`` have links, of
+    the nodes of several texts of a million of keys, whose rows are there once. Range `NULLS` has the number of null
+    texts.
     """
-    held: list[tuple[Array, Array]] = []
-    bands = matching.bands
+    held: list[tuple[Array, Array, Array]] = []
+    bands, low_bits = matching.bands, matching.low_bits[0]
 
     def combined() -> Batches:
-        keys = np.concatenate([keys for keys, _ in held], axis=1).ravel()
-        nodes = np.tile(np.concatenate([nodes for _, nodes in held]), bands.num_bands)
+        nodes, first, counts = np.unique(
+            np.concatenate([nodes for nodes, _, _ in held]), return_index=True, return_counts=True
+        )
+        keys = np.concatenate([keys for _, keys, _ in held], axis=1)[:, first]
+        low = np.concatenate([low for _, _, low in held])[first]
         held.clear()
-        if not len(keys):
+        if not len(nodes):
             return
-        keys, least, a, b = _links_of_buckets(keys, nodes)
-        yield _scattered(keys, least, bits, 0)
-        if len(a):
-            a, b = forest(a, b)
-            order = np.argsort(a.view(np.uint64), kind="stable")
-            yield _scattered(a.view(np.uint64)[order], b[order], bits, 1 << bits)
+        rows = np.empty((keys.size, 2 + low.shape[1]), np.uint64)
+        order = np.argsort(keys, axis=None)
+        rows[:, 0] = keys.ravel()[order]
+        rows[:, 1] = nodes.view(np.uint64)[order % len(nodes)]
+        rows[:, 2:] = low[order % len(nodes)]
+        yield _scattered(rows, bits, 0)
+        several = np.sort(nodes[counts > 1].view(np.uint64))
+        if len(several):
+            yield _scattered(np.stack([several, several], axis=1), bits, 1 << bits)
 
     total = nulls = 0
-    for rows in batches:
-        nulls += rows.column(0).null_count
-        for batch in batches_of(rows.column(0), matching):
+    for records in batches:
+        nulls += records.column(0).null_count
+        for batch in batches_of(records.column(0), matching):
             fingerprints = batch_fingerprints(matching.hasher, batch)
             keyed = ~matching.hasher.is_empty(fingerprints)
-            held.append((bands.keys(fingerprints)[:, keyed], nodes_of(batch)[keyed]))
-            total += held[-1][0].size
+            low = np.empty((len(batch), 0), np.uint64)
+            if low_bits:
+                low = pack_low_bits(fingerprints.astype(np.uint8), low_bits)
+            held.append((nodes_of(batch)[keyed], bands.keys(fingerprints)[:, keyed], low[keyed]))
+            total += held[-1][1].size
             if total >= CHUNK:
                 yield from combined()
                 total = 0
@@ -159,22 +173,23 @@ def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
         yield pa.RecordBatch.from_arrays([pa.array([NULLS], pa.int32()), data], names=["range", "data"])
 
 
-def link(bits: int, batches: Batches) -> Batches:
+def link(matching: Matching, bits: int, batches: Batches) -> Batches:
     """Return the links (a, b) of rows (range, data), which come in order of the range.
 
     The number of null texts is the a of a row whose b is null.
     """
     links: list[tuple[Array, Array]] = []
-    held = 0
-    for number, pairs in _ranges(bits, batches):
+    held, low_bits = 0, matching.low_bits
+    words = low_bits[0] * -(-matching.hasher.num_seeds // 64)
+    for number, rows in _ranges(bits, 2 + words, batches):
         if number == NULLS:
-            arrays = [pa.array([int(pairs[:, 0].sum())]), pa.nulls(1, pa.int64())]
+            arrays = [pa.array([int(rows[:, 0].sum())]), pa.nulls(1, pa.int64())]
             yield pa.RecordBatch.from_arrays(arrays, names=["a", "b"])
             continue
         if number < 1 << bits:
-            links.append(_links_of_buckets(pairs[:, 0], pairs[:, 1].view(np.int64))[2:])
+            links.append(_links_of_buckets(rows, low_bits))
         else:
-            links.append((pairs[:, 0].view(np.int64), pairs[:, 1].view(np.int64)))
+            links.append((rows[:, 0].view(np.int64), rows[:, 1].view(np.int64)))
         held += len(links[-1][0])
         if held >= CHUNK:
             yield from _written(*forest(*map(np.concatenate, zip(*links))))
@@ -183,28 +198,32 @@ def link(bits: int, batches: Batches) -> Batches:
         yield from _written(*forest(*map(np.concatenate, zip(*links))))
 
 
-def _ranges(bits: int, batches: Batches) -> Iterator[tuple[int, Array]]:
-    """Yield the number of each range, and its pairs: uint64, shape ``(n, 2)``.
+def _ranges(bits: int, width: int, batches: Batches) -> Iterator[tuple[int, Array]]:
+    """Yield the number of each range, and its rows: uint64, of `width` numbers or of 2 for links.
 
     A range of keys comes as a whole, one of links in parts, as it may have most links of a large component.
     """
+
+    def joined(number: int, parts: list[Array]) -> Array:
+        return np.concatenate(parts).reshape(-1, width if 0 <= number < 1 << bits else 2)
+
     current, parts = 0, [np.empty(0, np.uint64)]
-    for rows in batches:
-        if not len(rows):
+    for records in batches:
+        if not len(records):
             continue
-        numbers, data = rows.column(0).to_numpy(), rows.column(1).cast(pa.large_binary())
+        numbers, data = records.column(0).to_numpy(), records.column(1).cast(pa.large_binary())
         offsets = np.frombuffer(data.buffers()[1], np.int64)[data.offset : data.offset + len(data) + 1]
         starts = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
         for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(numbers)]):
             if numbers[start] != current:
-                yield current, np.concatenate(parts).reshape(-1, 2)
+                yield current, joined(current, parts)
                 current, parts = int(numbers[start]), []
             elif current >> bits:
-                yield current, np.concatenate(parts).reshape(-1, 2)
+                yield current, joined(current, parts)
                 parts = []
             count = int(offsets[stop] - offsets[start]) // 8
             parts.append(np.frombuffer(data.buffers()[2], np.uint64, count, int(offsets[start])))
-    yield current, np.concatenate(parts).reshape(-1, 2)
+    yield current, joined(current, parts)
 
 
 def _written(a: Array, b: Array) -> Batches:

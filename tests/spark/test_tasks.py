@@ -80,49 +80,61 @@ def test_star_steps(size, nodes, count):
     assert edges == expected
 
 
+@pytest.mark.parametrize("verify", ["exact", None])
 @pytest.mark.parametrize("chunk", [50, 1000, 1 << 20])
-def test_links_connect_what_shares_a_bucket(monkeypatch, chunk):
+def test_links_connect_similar_texts_that_share_a_bucket(monkeypatch, chunk, verify):
     """Of three tasks, with chunks of a few keys, as of the whole corpus."""
     monkeypatch.setattr(_tasks, "CHUNK", chunk)
-    monkeypatch.setattr(_tasks, "ROW_PAIRS", chunk // 10)
-    used, bits = Matching(), 4
+    monkeypatch.setattr(_tasks, "RECORD_BYTES", 2 * chunk)
+    used, bits = Matching(verify=verify), 4
     parts = [TEXTS[i::3] for i in range(3)]
     rows = [row for part in parts for row in _tasks.fingerprint(used, bits, batches({"text": part}, 40))]
     table = pa.Table.from_batches(rows).sort_by("range")
-    links = pairs_of(_tasks.link(bits, iter(table.to_batches(max_chunksize=5))))
+    links = pairs_of(_tasks.link(used, bits, iter(table.to_batches(max_chunksize=5))))
     hasher, bands = used.hasher, used.bands
     fingerprints = hasher.fingerprints(TEXTS)
     nodes = np.concatenate([_tasks.nodes_of(batch) for batch in _tasks.batches_of(pa.array(TEXTS), used)])
-    shared = []
-    for keys in bands.keys(fingerprints):
-        firsts: dict[int, int] = {}
-        for i in np.flatnonzero(~hasher.is_empty(fingerprints)).tolist():
-            first = firsts.setdefault(int(keys[i]), i)
-            if first != i:
-                shared.append((int(nodes[first]), int(nodes[i])))
+    low_bits, most = used.low_bits
+    keyed = np.flatnonzero(~hasher.is_empty(fingerprints)).tolist()
+    keys = bands.keys(fingerprints).T
+    shared = [
+        (int(nodes[j]), int(nodes[i]))
+        for i in keyed
+        for j in keyed
+        if j < i
+        and (keys[i] == keys[j]).any()
+        and (low_bits == 0 or np.count_nonzero((fingerprints[i] ^ fingerprints[j]) % 2**low_bits) <= most)
+    ]
     assert components(links) == components(shared)
+    assert (verify is None) == (low_bits == 0)
 
 
-def test_a_large_bucket_is_few_rows():
-    """Keys that are equal within a task leave it once, so a bucket of any size has few rows in the next stage."""
+def row_size(used: Matching) -> int:
+    """The bytes of a key, a node and low bits."""
+    return 16 + 8 * used.low_bits[0] * -(-used.hasher.num_seeds // 64)
+
+
+def test_copies_of_a_task_are_few_rows():
+    """The keys of a text leave a task once, so that any number of copies are few rows in the next stage."""
     used, text = Matching(), words(random.Random(0), 30)
     rows = list(_tasks.fingerprint(used, 11, batches({"text": [text] * 20_000}, 1000)))
-    assert sum(len(value.as_py()) for batch in rows for value in batch.column(1)) == 16 * (used.bands.num_bands + 1)
+    size = sum(len(value.as_py()) for batch in rows for value in batch.column(1))
+    assert size == row_size(used) * used.bands.num_bands + 16
 
 
 def test_links_of_a_large_component_are_small_rows(monkeypatch):
     """Spark sends thousands of rows at once to a task, which does not hold all links of a range either."""
     used, draw = Matching(), random.Random(0)
     base = words(draw, 40)
-    texts = [edited(draw, base, 1) for _ in range(2000)]
+    texts = [edited(draw, base, 1) for _ in range(2000)] * 2
     rows = list(_tasks.fingerprint(used, 4, batches({"text": texts}, 1000)))
     sizes = [len(value.as_py()) for batch in rows for value in batch.column(1)]
-    assert max(sizes) == 16 * _tasks.ROW_PAIRS
+    assert _tasks.RECORD_BYTES - row_size(used) < max(sizes) <= _tasks.RECORD_BYTES
     monkeypatch.setattr(_tasks, "CHUNK", 500)
     table = pa.Table.from_batches([*rows, *rows]).sort_by("range")
-    found = [len(pairs) for number, pairs in _tasks._ranges(4, iter(table.to_batches(max_chunksize=1))) if number >> 4]
-    assert max(found) == _tasks.ROW_PAIRS
-    links = pairs_of(_tasks.link(4, iter(table.to_batches(max_chunksize=1))))
+    parts = _tasks._ranges(4, row_size(used) // 8, iter(table.to_batches(max_chunksize=1)))
+    assert max(len(pairs) for number, pairs in parts if number >> 4) <= _tasks.RECORD_BYTES // 16
+    links = pairs_of(_tasks.link(used, 4, iter(table.to_batches(max_chunksize=1))))
     assert len(set(components(links).values())) == 1
 
 

@@ -18,9 +18,8 @@ from lsh.base.budget import MemoryBudget, SpilledColumn
 from lsh.base.errors import Words, message
 from lsh.command import console
 from lsh.command.options import Running
-from lsh.engine.comparing import content_keys
 from lsh.files import ReadOptions
-from lsh.text.batch import Batch
+from lsh.text.batch import Batch, content_keys
 from lsh.text.collections import TextSource
 from lsh.typing import Pieces
 

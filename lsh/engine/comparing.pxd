@@ -1,4 +1,4 @@
-# The C declarations of a similarity, for _deciding.
+# The C declarations of similarities, buckets and families; `deciding` uses the first and the last.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -22,7 +22,6 @@ cdef class Similarity:
     cdef const uint8_t *first_row          # where they are
     cdef size_t width                      # bytes of a component
     cdef size_t k
-    cdef const int32_t[::1] rows
     cdef const int32_t[::1] texts
     cdef size_t least_equal
     cdef readonly Py_ssize_t count
@@ -38,6 +37,18 @@ cdef class Similarity:
     cdef bint passes(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil
     cdef int _worked(self, int64_t work) except -1 nogil
     cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil
+
+
+cdef struct Bucket:
+    # The documents of a bucket, in the order in which they are decided, and the groups that they are divided into.
+    const int32_t *members
+    Py_ssize_t count
+    int32_t *heads                   # the first document of each group, of those that others are compared with
+    Py_ssize_t groups                # how many they are
+    Py_ssize_t chained               # and how many of these have more documents
+    int32_t *following               # by document: the next one of its group, -1 at the end
+    int32_t *last                    # by the first document of a group: the last one
+    int32_t *parents                 # by document: another one of its group, or itself; see base/components.pxd
 
 
 cdef struct Kept:

@@ -4,7 +4,6 @@ from typing import Any, final
 
 import numpy as np
 
-from lsh.text.batch import Batch
 from lsh.text.sets import ShingleSets
 
 _Int32 = np.ndarray[Any, np.dtype[np.int32]]
@@ -16,7 +15,6 @@ class Similarity:
     def __new__(
         cls,
         matrix: np.ndarray[Any, Any],
-        rows: _Int32,
         sets: ShingleSets | None,
         texts: _Int32 | None,
         least_equal: int,
@@ -32,9 +30,6 @@ class Pairs:
     def __new__(cls, similarity: Similarity, links: _Int32, firsts: _Int32, threshold: float) -> Pairs: ...
     def run(self, document: int, stop: int, most: int) -> tuple[int, _Int32, _Int32, _Float64]: ...
 
-def content_keys(batch: Batch, secret: bytes, out: _Uint64) -> None: ...
-def first_copies(links: _Int32, order: _Int32) -> _Int32: ...
-def same_texts(a: Batch, places_a: np.ndarray[Any, Any], b: Batch, places_b: np.ndarray[Any, Any]) -> bool: ...
 def keep_similar(
     links: _Int32, low_bits: _Uint64, bits: int, most: int, settled: int, entered: int, limit: int
 ) -> tuple[int, int]: ...

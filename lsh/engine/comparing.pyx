@@ -1,17 +1,16 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
-"""Documents that share a bucket, compared; the pairs of `find_pairs`, and identical texts.
+"""Documents that share a bucket, compared, and the pairs of `find_pairs`.
 
-A bucket is a chain of documents (`grouping.Linker`). `Similarity` compares two documents, also for `deciding`, and
-`Pairs` finds every pair. Documents are numbers from 0 here; `lsh.engine.dedup` maps them to positions.
+A bucket is a chain of documents (`grouping.Linker`), which `keep_similar` divides into groups. `Similarity` compares two
+documents, also for `deciding`, and `Family` bounds the similarity to many. `Pairs` finds every pair. Documents are
+numbers from 0 here; `lsh.engine.dedup` maps them to positions.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
-from libc.string cimport memcmp, memcpy, memmove, memset
+from libc.string cimport memcpy, memmove, memset
 
 from lsh cimport _kernels as c
-from lsh.text.batch cimport Batch
 from lsh.base.components cimport find
 from lsh.base.memory cimport acquire, check_aligned, resize
 from lsh._minhash cimport check_signals, chosen_kernels
@@ -53,10 +52,8 @@ cdef class Similarity:
     Parameters
     ----------
     matrix : numpy.ndarray
-        Shape ``(m, k)``, C-contiguous, k 1 or more: the sketches, low bytes of the components (uint8), by which the
+        Shape ``(n, k)``, C-contiguous, k 1 or more: the sketches, low bytes of the components (uint8), by which the
         filter goes, or the fingerprints themselves (uint32 or uint64), whose equal components are the estimate.
-    rows : numpy.ndarray
-        int32, shape ``(n,)``: the row of each document in `matrix`.
     sets : ShingleSets or None
         The exact sets; None: the estimate.
     texts : numpy.ndarray or None
@@ -65,7 +62,7 @@ cdef class Similarity:
         A pair with fewer equal bytes, or components, is not compared further.
     """
 
-    def __cinit__(self, matrix not None, rows not None, ShingleSets sets, texts, size_t least_equal):
+    def __cinit__(self, matrix not None, ShingleSets sets, texts, size_t least_equal):
         own = np.asarray(matrix)  # a subclass may report another shape or type
         if (not isinstance(matrix, np.ndarray) or own.ndim != 2 or own.shape[1] < 1 or not own.flags.c_contiguous
                 or not own.flags.aligned
@@ -76,10 +73,9 @@ cdef class Similarity:
         self.k, self.width = own.shape[1], own.itemsize
         self.matrix = own.view(np.uint8)
         self.first_row = &self.matrix[0, 0] if len(own) else NULL
-        self.count = len(rows)
+        self.count = len(own)
         if self.count > _MAX_DOCUMENTS:
-            raise ValueError(f"rows must name at most {_MAX_DOCUMENTS} documents, got {self.count}")
-        self.rows = _checked_places("rows", rows, self.count, len(own))
+            raise ValueError(f"matrix must have at most {_MAX_DOCUMENTS} rows, got {self.count}")
         if sets is not None:
             self.texts = _checked_places("texts", texts, self.count, sets.batch.count, -1)
 
@@ -96,7 +92,7 @@ cdef class Similarity:
         return self.sets.end()
 
     cdef const uint8_t *_row(self, Py_ssize_t document) noexcept nogil:
-        return self.first_row + <size_t> self.rows[document] * self.k * self.width
+        return self.first_row + <size_t> document * self.k * self.width
 
     cdef double value(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
         """The similarity of two documents; FILTERED or LEFT_OUT where it was found not to be needed."""
@@ -121,8 +117,7 @@ cdef class Similarity:
                 others[passed], along[passed] = others[i], along[i]
                 passed += self.passes(document, others[passed])
             return passed
-        passed = self.kernels.filter_8(self.first_row, &self.rows[0], self.k, self.least_equal, document, others, along,
-                                       count)
+        passed = self.kernels.filter_8(self.first_row, self.k, self.least_equal, document, others, along, count)
         for i in range(min(passed, 2 * AHEAD)):
             self.sets.expect(self.texts[others[i]], False)
         for i in range(min(passed, AHEAD)):
@@ -524,18 +519,6 @@ cdef class Pairs:
 
 # ---- links that pass the filter ----
 
-cdef struct Bucket:
-    # The documents of a bucket, in the order in which they are decided, and the groups that they are divided into.
-    const int32_t *members
-    Py_ssize_t count
-    int32_t *heads                   # the first document of each group, of those that others are compared with
-    Py_ssize_t groups                # how many they are
-    Py_ssize_t chained               # and how many of these have more documents
-    int32_t *following               # by document: the next one of its group, -1 at the end
-    int32_t *last                    # by the first document of a group: the last one
-    int32_t *parents                 # by document: another one of its group, or itself; see base/components.pxd
-
-
 cdef class _Filter:
     """Compares documents by the low bits of their components."""
 
@@ -709,67 +692,3 @@ def keep_similar(int32_t[::1] links not None, const uint64_t[:, ::1] low_bits no
     if not inside:
         raise ValueError("links must lead to earlier documents")
     return pairs, among.left_out
-
-
-# ---- byte-identical texts ----
-
-def content_keys(Batch batch not None, bytes secret not None, uint64_t[::1] out not None):
-    """Write a 64-bit hash of the bytes of each text to `out`, under a secret of 16 bytes."""
-    cdef Py_ssize_t i
-    cdef uint64_t key[2]
-    if out.shape[0] != batch.count or len(secret) != sizeof(key):
-        raise ValueError("out must hold a number a text, and secret 16 bytes")
-    check_aligned(&out[0], sizeof(uint64_t))
-    memcpy(key, PyBytes_AS_STRING(secret), sizeof(key))
-    with nogil:
-        for i in range(batch.count):
-            out[i] = c.lsh_siphash13(batch.texts[i], batch.lengths[i], key)
-
-
-def first_copies(const int32_t[::1] links not None, order not None):
-    """Return the first document of each chain of links for all that are on it.
-
-    Parameters
-    ----------
-    links : numpy.ndarray
-        int32, shape ``(n,)``: the latest document before it in the order with the same content key, or -1.
-    order : numpy.ndarray
-        int32: the documents that take part.
-
-    Returns
-    -------
-    numpy.ndarray
-        int32, shape ``(n,)``; -1 of a document that takes no part.
-    """
-    cdef Py_ssize_t i, count = links.shape[0]
-    cdef int32_t document, other
-    cdef const int32_t[::1] taking_part = _checked_places("order", order, len(order), count)
-    cdef int32_t[::1] firsts = np.full(count, -1, np.int32)
-    check_aligned(&links[0], sizeof(int32_t))
-    if count and not (-1 <= np.min(links) and np.max(links) < count):
-        raise ValueError("links must lead to documents")
-    for i in range(taking_part.shape[0]):
-        document = taking_part[i]
-        other = links[document]  # read once: the array is the caller's
-        if other < 0:
-            firsts[document] = document
-        elif other >= count or firsts[other] < 0:
-            raise ValueError("links must lead to earlier documents")
-        else:
-            firsts[document] = firsts[other]
-    return np.asarray(firsts)
-
-
-def same_texts(Batch a not None, places_a not None, Batch b not None, places_b not None):
-    """Tell whether the texts of `a` at `places_a` equal those of `b` at `places_b`, pair by pair."""
-    cdef Py_ssize_t i
-    cdef bint same = True
-    cdef const int32_t[::1] ours = _checked_places("places_a", places_a, np.size(places_b), a.count)
-    cdef const int32_t[::1] theirs = _checked_places("places_b", places_b, ours.shape[0], b.count)
-    with nogil:
-        for i in range(ours.shape[0]):
-            if (a.lengths[ours[i]] != b.lengths[theirs[i]]
-                    or memcmp(a.texts[ours[i]], b.texts[theirs[i]], a.lengths[ours[i]]) != 0):
-                same = False
-                break
-    return same

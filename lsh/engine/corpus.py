@@ -21,13 +21,13 @@ from lsh.base import errors
 from lsh.base.arrays import Array
 from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, MemoryBudget, size_argument
 from lsh.base.threads import map_in_order, worth
-from lsh.engine.comparing import Similarity, content_keys, same_texts
+from lsh.engine.comparing import Similarity
 from lsh.engine.deciding import write_links
 from lsh.engine.grouping import pack_low_bits
 from lsh.engine.linking import BandLinks, Links, LowBits, Order, positions_of
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher, batch_fingerprints, work_shares
-from lsh.text.batch import Batch, num_bytes
+from lsh.text.batch import Batch, content_keys, num_bytes, same_texts
 from lsh.text.collections import TextSource, each_piece, is_selection
 from lsh.text.sets import MAX_CACHED, MAX_SPLIT
 from lsh.text.shingling import shingle_sets
@@ -611,9 +611,8 @@ class Corpus:
 
         Each thread needs its own. `texts` has the index in `batch` of the text of each document.
         """
-        rows = np.arange(len(sketches), dtype=np.int32)
         if not self.is_exact:
-            return partial(Similarity, sketches, rows, None, None, least_equal)
+            return partial(Similarity, sketches, None, None, least_equal)
         split = MAX_SPLIT if self.spill.bound is None else SPLIT_UNDER_BOUND
         sets = shingle_sets(self.hasher.shingles, batch, self._at_most(MAX_CACHED), split)
-        return lambda: Similarity(sketches, rows, sets.sharing(), texts, least_equal)
+        return lambda: Similarity(sketches, sets.sharing(), texts, least_equal)

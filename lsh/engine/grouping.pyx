@@ -239,6 +239,40 @@ cdef class KeyTable:
         return 0
 
 
+def first_copies(const int32_t[::1] links not None, order not None):
+    """Return the first document of each chain of links for all that are on it.
+
+    Parameters
+    ----------
+    links : numpy.ndarray
+        int32, shape ``(n,)``: the latest document before it in the order with the same content key, or -1.
+    order : numpy.ndarray
+        int32: the documents that take part.
+
+    Returns
+    -------
+    numpy.ndarray
+        int32, shape ``(n,)``; -1 of a document that takes no part.
+    """
+    cdef Py_ssize_t i, count = links.shape[0]
+    cdef int32_t document, other
+    cdef const int32_t[::1] taking_part = _checked_order(order, count)
+    cdef int32_t[::1] firsts = np.full(count, -1, np.int32)
+    check_aligned(&links[0], sizeof(int32_t))
+    if count and not (-1 <= np.min(links) and np.max(links) < count):
+        raise ValueError("links must lead to documents")
+    for i in range(taking_part.shape[0]):
+        document = taking_part[i]
+        other = links[document]  # read once: the array is the caller's
+        if other < 0:
+            firsts[document] = document
+        elif other >= count or firsts[other] < 0:
+            raise ValueError("links must lead to earlier documents")
+        else:
+            firsts[document] = firsts[other]
+    return np.asarray(firsts)
+
+
 # ---- the bins of a cache ----
 
 cdef struct Band:

@@ -14,13 +14,12 @@ import numpy as np
 
 from lsh.base import threads
 from lsh.base.arrays import Array
-from lsh.engine.comparing import content_keys
 from lsh.engine.corpus import CandidateSource, Corpus
 from lsh.engine.placing import ends_of
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher, batch_fingerprints
 from lsh.sketch.planning import Plan
-from lsh.text.batch import Batch
+from lsh.text.batch import Batch, content_keys
 from lsh.typing import DocId, Progress
 
 STEP = 1 << 16  # members whose sketches are read at once

@@ -20,8 +20,8 @@ import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget, SpilledColumn
-from lsh.engine.comparing import first_copies, keep_similar
-from lsh.engine.grouping import KeyTable, Linker
+from lsh.engine.comparing import keep_similar
+from lsh.engine.grouping import KeyTable, Linker, first_copies
 
 ORDER_BYTES = 16  # per document, for `Linker`: the order, a copy of it, and a check of both
 LINKER_BYTES = 36  # per document and thread, for `Linker`: key, link, record and table

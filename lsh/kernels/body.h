@@ -185,30 +185,30 @@ static inline void prefetch_row(const uint8_t *row, size_t k)
 
 enum { AHEAD = 16 }; /* rows that are prefetched while one is compared */
 
-LSH_INLINE size_t filter_bytes(const uint8_t *matrix, const int32_t *rows, const size_t k, size_t least,
-                               size_t document, int32_t *others, int32_t *along, size_t count)
+LSH_INLINE size_t filter_bytes(const uint8_t *matrix, const size_t k, size_t least, size_t document, int32_t *others,
+                               int32_t *along, size_t count)
 {
-    const uint8_t *row = matrix + (size_t)rows[document] * k;
+    const uint8_t *row = matrix + document * k;
     size_t kept = 0;
     for (size_t i = 0; i < count && i < AHEAD; i++)
-        prefetch_row(matrix + (size_t)rows[others[i]] * k, k);
+        prefetch_row(matrix + (size_t)others[i] * k, k);
     for (size_t i = 0; i < count; i++) {
         const int32_t other = others[i];
         if (i + AHEAD < count)
-            prefetch_row(matrix + (size_t)rows[others[i + AHEAD]] * k, k);
+            prefetch_row(matrix + (size_t)others[i + AHEAD] * k, k);
         others[kept] = other;
         along[kept] = along[i];
-        kept += count_equal_bytes(row, matrix + (size_t)rows[other] * k, k) >= least;
+        kept += count_equal_bytes(row, matrix + (size_t)other * k, k) >= least;
     }
     return kept;
 }
 
-static size_t LSH_SYMBOL(lsh_filter_8)(const uint8_t *matrix, const int32_t *rows, size_t k, size_t least, size_t document,
-                                       int32_t *others, int32_t *along, size_t count)
+static size_t LSH_SYMBOL(lsh_filter_8)(const uint8_t *matrix, size_t k, size_t least, size_t document, int32_t *others,
+                                       int32_t *along, size_t count)
 {
     if (k == 128) /* the usual size, for which the loops are unrolled */
-        return filter_bytes(matrix, rows, 128, least, document, others, along, count);
-    return filter_bytes(matrix, rows, k, least, document, others, along, count);
+        return filter_bytes(matrix, 128, least, document, others, along, count);
+    return filter_bytes(matrix, k, least, document, others, along, count);
 }
 
 LSH_INLINE size_t find_similar(const uint64_t *rows, const size_t words, const size_t bits, size_t most, size_t row,

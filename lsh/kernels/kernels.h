@@ -217,9 +217,9 @@ struct lsh_kernels {
                            size_t count);
     /* Compare the row of `document` with those of `count` others. Move the others that have at least `least` of k bytes
      * equal to the front, in their order, and the numbers in `along` with them; return how many they are. The row of
-     * document d begins at matrix + rows[d] * k. */
-    size_t (*filter_8)(const uint8_t *matrix, const int32_t *rows, size_t k, size_t least, size_t document, int32_t *others,
-                       int32_t *along, size_t count);
+     * document d begins at matrix + d * k. */
+    size_t (*filter_8)(const uint8_t *matrix, size_t k, size_t least, size_t document, int32_t *others, int32_t *along,
+                       size_t count);
     /* Band b covers components bounds[b] to bounds[b + 1] - 1 of a row (bounds ascend); rows begin `row_stride` components
      * apart. keys[b * stride + row] =
      *     mix(mix((b + 1) G) + sum over c of mix(value_c ^ ((c + 1) G))),   G = 0x9E3779B97F4A7C15,

@@ -24,13 +24,13 @@ import pyarrow as pa
 from lsh.base.arrays import Array
 from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget
 from lsh.engine import dedup
-from lsh.engine.comparing import content_keys, keep_similar
+from lsh.engine.comparing import keep_similar
 from lsh.engine.deciding import Components
 from lsh.engine.grouping import pack_low_bits
 from lsh.engine.linking import LIMIT
 from lsh.engine.matching import Matching
 from lsh.sketch.hasher import batch_fingerprints, work_shares
-from lsh.text.batch import Batch
+from lsh.text.batch import Batch, content_keys
 from lsh.text.collections import each_piece
 
 KEY = b"lsh.spark nodes."  # of the hash of texts: 16 bytes

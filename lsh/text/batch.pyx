@@ -8,11 +8,11 @@ cached in the objects. A ``bytearray`` or ``memoryview``, which may change, is c
 """
 
 from cpython.bytearray cimport PyByteArray_GET_SIZE
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcmp, memcpy, memmove
 
 from lsh cimport _kernels as c
 from lsh.text.columns cimport MISSING, NO_FAULT, Column, Fault
@@ -401,3 +401,38 @@ cdef int _transform(Batch batch, transform) except -1:
                 raise TypeError(f"transform must return bytes, got {type(changed).__name__}")
             _own(batch, i, changed)
     return 0
+
+
+# ---- byte-identical texts ----
+
+def content_keys(Batch batch not None, bytes secret not None, uint64_t[::1] out not None):
+    """Write a 64-bit hash of the bytes of each text to `out`, under a secret of 16 bytes."""
+    cdef Py_ssize_t i
+    cdef uint64_t key[2]
+    if out.shape[0] != batch.count or len(secret) != sizeof(key):
+        raise ValueError("out must hold a number a text, and secret 16 bytes")
+    check_aligned(&out[0], sizeof(uint64_t))
+    memcpy(key, PyBytes_AS_STRING(secret), sizeof(key))
+    with nogil:
+        for i in range(batch.count):
+            out[i] = c.lsh_siphash13(batch.texts[i], batch.lengths[i], key)
+
+
+def same_texts(Batch a not None, places_a not None, Batch b not None, places_b not None):
+    """Tell whether the texts of `a` at `places_a` equal those of `b` at `places_b`, pair by pair."""
+    cdef Py_ssize_t i, j, k
+    cdef bint same = True, inside = True
+    cdef const int32_t[::1] ours = np.array(places_a, np.int32).reshape(-1)
+    cdef const int32_t[::1] theirs = np.array(places_b, np.int32).reshape(-1)
+    if ours.shape[0] != theirs.shape[0]:
+        raise ValueError(f"places must be as many, got {ours.shape[0]} and {theirs.shape[0]}")
+    with nogil:
+        for i in range(ours.shape[0]):
+            j, k = ours[i], theirs[i]
+            inside = 0 <= j < a.count and 0 <= k < b.count
+            same = inside and a.lengths[j] == b.lengths[k] and memcmp(a.texts[j], b.texts[k], a.lengths[j]) == 0
+            if not same:
+                break
+    if not inside:
+        raise ValueError(f"places must be from 0 to {a.count - 1} and {b.count - 1}")
+    return same

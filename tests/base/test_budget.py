@@ -29,7 +29,7 @@ import lsh.engine.layout
 import lsh.engine.placing
 from lsh import Shingles, deduplicate, find_pairs
 from lsh.base.budget import MemoryBudget, _File, memory_size
-from lsh.engine.comparing import content_keys
+from lsh.text.batch import content_keys
 
 SHINGLES = Shingles(2, "word")
 

@@ -132,7 +132,7 @@ def connected(count, pairs, step=7):
     links = numpy.full((max(map(len, others), default=0), count), -1, numpy.int32)
     for document, linked_to in enumerate(others):
         links[: len(linked_to), document] = linked_to
-    similarity = Similarity(numpy.zeros((1, 1), numpy.uint32), numpy.zeros(count, numpy.int32), None, None, 0)
+    similarity = Similarity(numpy.zeros((count, 1), numpy.uint32), None, None, 0)
     runs = numpy.empty_like(links)
     decisions = Decisions(links, numpy.empty_like(links), numpy.arange(count), 0, 1.0, 1, runs, 128, 0)
     walk = Walk(similarity, decisions)

@@ -18,11 +18,11 @@ import producer
 import pytest
 
 from lsh._minhash import NORMALISATIONS, SCHEME_CODES, UNIT_CODES, Fingerprinter, band_keys, count_equal, shingles
-from lsh.engine.comparing import Family, Pairs, Similarity, content_keys, first_copies, keep_similar, same_texts
+from lsh.engine.comparing import Family, Pairs, Similarity, keep_similar
 from lsh.engine.deciding import Components, Decisions, Walk, write_links
-from lsh.engine.grouping import BucketTables, KeyTable, Linker, pack_low_bits
+from lsh.engine.grouping import BucketTables, KeyTable, Linker, first_copies, pack_low_bits
 from lsh.files._fields import json_fields, line_cells
-from lsh.text.batch import Batch, extent
+from lsh.text.batch import Batch, content_keys, extent, same_texts
 from lsh.text.columns import Columns, fixed_width
 from lsh.text.sets import ShingleSets
 
@@ -150,8 +150,8 @@ def links(*rows: list[int]) -> numpy.ndarray[Any, Any]:
     return numpy.array(rows, numpy.int32)
 
 
-def similarity(rows: Any = (0, 1), texts: Any = (0, 1), matrix: Any = SKETCHES) -> Similarity:
-    return Similarity(matrix, rows, ShingleSets(TWO, BYTE, 1), texts, 0)
+def similarity(texts: Any = (0, 1), matrix: Any = SKETCHES[:2]) -> Similarity:
+    return Similarity(matrix, ShingleSets(TWO, BYTE, 1), texts, 0)
 
 
 def decisions(*given: list[int], ranks: Any = (0, 1), settled: int = 0, limit: int = 10, runs: Any = None) -> Decisions:
@@ -223,12 +223,10 @@ WRONG: dict[str, list[Callable[[], object]]] = {
         lambda: tables().reserve(2**63, 2**63),
     ],
     "comparing": [
-        lambda: similarity(rows=[0, 9]),
-        lambda: similarity(rows=[-1, 0]),
         lambda: similarity(texts=[0, 2]),
         lambda: similarity(texts=[0]),
-        lambda: similarity(matrix=SKETCHES[:, :3]),
-        lambda: Similarity(SKETCHES.view(numpy.int8), [0, 1], None, None, 0),
+        lambda: similarity(matrix=SKETCHES[:2, :3]),
+        lambda: Similarity(SKETCHES.view(numpy.int8), None, None, 0),
         lambda: Pairs(similarity(), links([-1, 0]), [0, 7], 0.5),
         lambda: Pairs(similarity(), links([-1, 0]), [0, 1], 0.5).run(2, 0, 100),
         lambda: Pairs(similarity(), links([1, 0]), [0, 1], 0.5).run(1, -1, 100),
@@ -258,7 +256,7 @@ WRONG: dict[str, list[Callable[[], object]]] = {
         lambda: Walk(similarity(), decisions()).attach(0, 1),
         lambda: Walk(similarity(texts=[0, -1]), decisions()).run(0, 2),
         lambda: Family(similarity(), 0, 3, 1 << 20),
-        lambda: Family(Similarity(ROWS, [0, 1], None, None, 0), 0, 2, 1 << 20),
+        lambda: Family(Similarity(ROWS, None, None, 0), 0, 2, 1 << 20),
     ],
     "components": [
         lambda: Components(2**31),

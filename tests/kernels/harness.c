@@ -717,17 +717,15 @@ static void check_filter(void)
     enum { DOCUMENTS = 20, OTHERS = 60 };
     const size_t k = below(2) ? 128 : some_k(), least = below(k + 2), count = below(OTHERS + 1);
     uint8_t *matrix = at_end(matrix_room, DOCUMENTS * k);
-    int32_t rows[DOCUMENTS], others[OTHERS], expected[OTHERS], expected_along[OTHERS], left[OTHERS], along[OTHERS];
+    int32_t others[OTHERS], expected[OTHERS], expected_along[OTHERS], left[OTHERS], along[OTHERS];
     const size_t document = below(DOCUMENTS);
     size_t kept = 0;
     int differs = 0;
     for (size_t i = 0; i < DOCUMENTS * k; i++)
         matrix[i] = (uint8_t)below(2 + i / k / 4);
-    for (size_t i = 0; i < DOCUMENTS; i++)
-        rows[i] = (int32_t)below(DOCUMENTS);
     for (size_t i = 0; i < count; i++) {
         others[i] = (int32_t)below(DOCUMENTS);
-        const uint8_t *a = matrix + (size_t)rows[document] * k, *b = matrix + (size_t)rows[others[i]] * k;
+        const uint8_t *a = matrix + document * k, *b = matrix + (size_t)others[i] * k;
         size_t equal = 0;
         for (size_t s = 0; s < k; s++)
             equal += a[s] == b[s];
@@ -742,7 +740,7 @@ static void check_filter(void)
             left[i] = others[i];
             along[i] = (int32_t)i;
         }
-        differs |= levels[l]->filter_8(matrix, rows, k, least, document, left, along, count) != kept ||
+        differs |= levels[l]->filter_8(matrix, k, least, document, left, along, count) != kept ||
                    memcmp(left, expected, kept * sizeof *left) || memcmp(along, expected_along, kept * sizeof *along);
     }
     if (differs) {

@@ -42,7 +42,7 @@ def similarities(found: ShingleSets, asked, least: float = 0.0) -> list[float]:
     texts = numpy.array(asked, numpy.int32).reshape(-1)[::-1].copy()
     links = numpy.arange(-1, len(texts) - 1, dtype=numpy.int32).reshape(1, -1)
     links[0, ::2] = -1
-    similarity = Similarity(numpy.zeros((1, 1), numpy.uint8), numpy.zeros_like(texts), found, texts, 0)
+    similarity = Similarity(numpy.zeros((len(texts), 1), numpy.uint8), found, texts, 0)
     pairs = Pairs(similarity, links, numpy.arange(len(texts), dtype=numpy.int32), least)
     values, document = [0.0] * len(asked), len(texts) - 1
     while document >= 0:

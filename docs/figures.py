@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 
 import lsh
 from lsh import plot
+from lsh.sketch import sketch_filter
 
 matplotlib.use("svg")
 from matplotlib import pyplot
@@ -129,6 +130,18 @@ def candidates(ax: Axes) -> None:
     ax.legend(loc="upper left")
 
 
+def links(ax: Axes) -> None:
+    """Draw the probability that a pair has the same low bits in enough components to be connected."""
+    k, least = 128, sketch_filter.least_equal(128, THRESHOLD, lsh.plan(THRESHOLD).loss)
+    similarity = np.arange(1, 200) / 200
+    for bits in (1, 2, 4, 8):
+        found = [sketch_filter.passing(k, least, one, bits) for one in similarity.tolist()]
+        ax.plot(similarity, found, label=f"{bits} bit{'s' if bits > 1 else ''}, {k * bits // 8} bytes")
+    ax.axvline(THRESHOLD, color=GREY, linestyle=":", label=f"threshold {THRESHOLD}")
+    ax.set(xlabel="Jaccard similarity", ylabel="probability of a link", xlim=(0, 1), ylim=(0, 1.02))
+    ax.legend(loc="upper left")
+
+
 def plan(ax: Axes) -> None:
     """Draw the curve of the default plan, and where its false candidates are."""
     chosen = lsh.plan(THRESHOLD, 0.99)
@@ -159,7 +172,7 @@ def around(ax: Axes) -> None:
 
 
 FIGURES: dict[str, Callable[[Axes], None]] = {
-    drawn.__name__: drawn for drawn in (shingles, estimates, similarities, bands, candidates, plan, curves, around)
+    drawn.__name__: drawn for drawn in (shingles, estimates, similarities, bands, candidates, links, plan, curves, around)
 }
 
 

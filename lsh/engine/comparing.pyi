@@ -22,6 +22,7 @@ class Similarity:
     @property
     def count(self) -> int: ...
 
+@final
 class Family:
     def __new__(cls, similarity: Similarity, first: int, stop: int, most_bytes: int) -> Family: ...
 

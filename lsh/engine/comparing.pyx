@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Documents that share a bucket, compared, and the pairs of `find_pairs`.
 
-A bucket is a chain of documents (`grouping.Linker`), which `keep_similar` divides into groups. `Similarity` compares two
-documents, also for `deciding`, and `Family` bounds the similarity to many. `Pairs` finds every pair. Documents are
+A bucket is a chain of documents (`grouping.Linker`), which `keep_similar` divides into groups. `Similarity` compares
+two documents, also for `deciding`, and `Family` bounds the similarity to many. `Pairs` finds every pair. Documents are
 numbers from 0 here; `lsh.engine.dedup` maps them to positions.
 """
 
@@ -539,6 +539,11 @@ cdef class _Filter:
         """Find the groups of a bucket, and link each document to the one before it in its group."""
         cdef Py_ssize_t i
         cdef int32_t document, group
+        if bucket.count == 2 and self.limit > 0:  # most buckets
+            document, group = bucket.members[1], bucket.members[0]
+            if document < self.settled or group >= self.entered or self.similar(document, &group, 1) == 1:
+                links[document] = -1
+            return 0
         bucket.groups = bucket.chained = 0
         for i in range(bucket.count):
             document = bucket.members[i]

@@ -19,11 +19,10 @@ import numpy as np
 
 from lsh.base import errors
 from lsh.base.arrays import Array
-from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, MemoryBudget, size_argument
+from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, MemoryBudget, SpilledColumn, size_argument
 from lsh.base.threads import map_in_order, worth
 from lsh.engine.comparing import Similarity
 from lsh.engine.deciding import write_links
-from lsh.engine.grouping import pack_low_bits
 from lsh.engine.linking import BandLinks, Links, LowBits, Order, positions_of
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher, batch_fingerprints, work_shares
@@ -303,10 +302,9 @@ class Corpus:
         self.low_bits = LowBits(low_bits, bits, most)
         self.content, self.sizes = spill.column(np.uint64, None, total), spill.column(np.int64, None, total)
         flags = spill.column(np.bool_, None, total)
-        columns = [self.content, self.sizes, flags]
-        sketches = [self.sketches] if low_bits is None else [self.sketches, low_bits]
+        columns = [self.sketches, *([] if low_bits is None else [low_bits]), self.content, self.sizes, flags]
         self._check_bound(total or 0)
-        spill.check_space((total or 0) * sum(column.row_size for column in [*self.keys, *sketches, *columns]))
+        spill.check_space((total or 0) * sum(column.row_size for column in [*self.keys, *columns]))
 
         def shares() -> Iterator[tuple[int, Callable[[], Batch], int]]:
             """Yield shares of work: the position after the last text, a function that makes a batch, and its size.
@@ -333,18 +331,18 @@ class Corpus:
             content = np.empty(len(raw), np.uint64)
             content_keys(raw, self.secret, content)
             sketches = rows.astype(np.uint8) if self._low_bytes or self.is_exact else rows
-            found = [bands.keys(rows), sketches, content, raw.sizes(), ~hasher.is_empty(rows)]
+            packed = [] if low_bits is None else [self.low_bits.of(sketches)]
+            found = [bands.keys(rows), sketches, *packed, content, raw.sizes(), ~hasher.is_empty(rows)]
             return stop, found, raw.num_missing
 
         in_order = map_in_order(arrays_of, shares(), self.num_threads, size_of, MAX_READ)
-        for stop, (keys, rows, *others), missing in in_order:
+        for stop, (keys, *rows), missing in in_order:
             if total is None and stop // STEP > len(flags) // STEP:
                 self._check_bound(stop, growing=True)
                 expected = self._expected() or 0
-                for column in [*self.keys, *sketches, *columns]:
+                for column in [*self.keys, *columns]:
                     column.expect(expected)
-            self.append_sketches(rows)
-            for column, more in zip([*self.keys, *columns], [*keys, *others]):
+            for column, more in zip([*self.keys, *columns], [*keys, *rows]):
                 column.append(more)
             self.num_missing += missing
             self.report("fingerprints", stop, total)
@@ -359,8 +357,8 @@ class Corpus:
     def append_sketches(self, rows: Array) -> None:
         """Append the sketches or fingerprints of some documents."""
         self.sketches.append(rows)
-        if self.low_bits.rows is not None:
-            self.low_bits.rows.append(pack_low_bits(rows.astype(np.uint8, copy=False), self.low_bits.bits))
+        if isinstance(self.low_bits.rows, SpilledColumn):
+            self.low_bits.rows.append(self.low_bits.of(rows))
 
     def _read_more(self, more: CandidateSource) -> None:
         """Append the further documents."""
@@ -477,7 +475,7 @@ class Corpus:
             for found in map_in_order(lambda band: links.of_band(self.keys[band]), bands, links.num_threads):
                 all_found.append(found)
                 self.report("grouping", len(all_found), len(bands))
-        if self.low_bits.rows is not None:
+        if isinstance(self.low_bits.rows, SpilledColumn):
             self.low_bits.rows.free()
         return all_found
 

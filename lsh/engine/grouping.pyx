@@ -142,6 +142,34 @@ cdef class Linker:
             raise ValueError("keys must not change while documents are linked")
 
 
+    def shared(self, const int32_t[::1] links not None):
+        """Return the documents that share a bucket, in order, and their links as places among these: int32 both."""
+        cdef Py_ssize_t i
+        cdef int32_t document, other, count = 0
+        cdef int32_t[::1] places = np.zeros(self.count, np.int32)
+        if links.shape[0] != self.count:
+            raise ValueError(f"links must be of {self.count} documents, got {links.shape[0]}")
+        with nogil:
+            for i in range(self.order.shape[0]):
+                document = self.order[i]
+                other = links[document]
+                if 0 <= other < self.count:
+                    count += 2 - places[document] - places[other]
+                    places[document] = places[other] = 1
+        members, found = np.empty(count, np.int32), np.empty(count, np.int32)
+        cdef int32_t[::1] chosen = members, previous = found
+        count = 0
+        with nogil:
+            for i in range(self.order.shape[0]):
+                document = self.order[i]
+                if places[document]:
+                    other = links[document]
+                    chosen[count], previous[count] = document, places[other] if 0 <= other < self.count else -1
+                    places[document] = count
+                    count += 1
+        return members, found
+
+
 cdef class KeyTable:
     """Link documents with a table that holds one part of all keys at a time, to save memory.
 

@@ -21,7 +21,7 @@ import numpy as np
 from lsh.base.arrays import Array
 from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget, SpilledColumn
 from lsh.engine.comparing import keep_similar
-from lsh.engine.grouping import KeyTable, Linker, first_copies
+from lsh.engine.grouping import KeyTable, Linker, first_copies, pack_low_bits
 
 ORDER_BYTES = 16  # per document, for `Linker`: the order, a copy of it, and a check of both
 LINKER_BYTES = 36  # per document and thread, for `Linker`: key, link, record and table
@@ -84,7 +84,7 @@ class LowBits(NamedTuple):
 
     Attributes
     ----------
-    rows : SpilledColumn or None
+    rows : SpilledColumn, numpy.ndarray or None
         uint64: of each document; see `lsh.engine.grouping.pack_low_bits`. ``None`` for 0 bits.
     bits : int
         How many of each component; 0: all documents of a bucket are one group.
@@ -92,21 +92,26 @@ class LowBits(NamedTuple):
         A pair is in one group if at most so many components differ in these bits.
     """
 
-    rows: SpilledColumn | None
+    rows: SpilledColumn | Array | None
     bits: int
     most: int
 
     @property
     def row_size(self) -> int:
         """The bytes of a row."""
-        return 0 if self.rows is None else self.rows.row_size
+        return self.rows.row_size if isinstance(self.rows, SpilledColumn) else 0
+
+    def of(self, sketches: Array) -> Array:
+        """Return the rows for some sketches or fingerprints."""
+        return pack_low_bits(sketches.astype(np.uint8, copy=False), self.bits)
 
     def take(self, documents: Array) -> Array:
         """Return the rows of some documents."""
         if self.rows is None:
             return np.empty((len(documents), 0), np.uint64)
-        steps = documents[1:] > documents[:-1]
-        if steps.all():
+        if isinstance(self.rows, np.ndarray):
+            return self.rows.take(documents, axis=0)
+        if (documents[1:] > documents[:-1]).all():
             return self.rows.take(documents)
         order = np.argsort(documents)
         taken = self.rows.take(documents[order])
@@ -163,6 +168,9 @@ class Links:
         self._spill, self._order, self._chosen, self._low_bits = spill, order, chosen, low_bits
         self._linker: Linker | None = None
         self._member_bytes = 0 if low_bits is None else MEMBER_BYTES + low_bits.row_size
+        if low_bits is not None and isinstance(low_bits.rows, SpilledColumn) and not spill.is_bounded:
+            self._low_bits = low_bits._replace(rows=low_bits.rows.read())
+            low_bits.rows.free()
         self.num_threads = self._threads_at_once(num_threads)
         if self.num_threads:
             self._documents = order.documents(chosen)
@@ -219,40 +227,41 @@ class Links:
     def of_band(self, keys: SpilledColumn) -> BandLinks:
         """Return the links of a band; the keys are freed."""
         found, shared, left_out = self._spill.column(np.int32, 2), 0, 0
-        for pairs in self._all_or_parts(keys):
-            more = self._grouped(pairs, found)
+        for members, links in self._all_or_parts(keys):
+            more = self._grouped(members, links, found)
             shared, left_out = shared + more[0], left_out + more[1]
         return BandLinks(found, shared, left_out)
 
-    def _all_or_parts(self, keys: SpilledColumn) -> Iterator[Array]:
-        """Yield the pairs of documents that share a bucket and follow each other there; whole buckets."""
+    def _all_or_parts(self, keys: SpilledColumn) -> Iterator[tuple[Array, Array]]:
+        """Yield the documents of whole buckets in order, and for each the place of the one before it there, or -1."""
         if self._linker is None:
             table = self._table()
             for part in range(self._parts):
-                yield np.concatenate([np.empty((0, 2), np.int32), *map(np.array, self._linked(keys, table, part))])
+                pairs = [np.empty((0, 2), np.int32), *map(np.array, self._linked(keys, table, part))]
+                yield self._shared(np.concatenate(pairs))
             keys.free()
             return
         scratch = self._all_links(keys)
         keys.free()
-        linked = positions_of(scratch[1] >= 0)
-        pairs = np.stack([linked, scratch[1][linked]], axis=1)
+        shared = self._linker.shared(scratch[1])
         self._idle.append(scratch)
-        yield pairs
+        yield shared
 
-    def _grouped(self, pairs: Array, found: SpilledColumn) -> tuple[int, int]:
-        """Append the links within groups for pairs of whole buckets; return `shared` and `left_out`."""
-        if not len(pairs):
-            return 0, 0
-        assert self._low_bits is not None
+    def _shared(self, pairs: Array) -> tuple[Array, Array]:
+        """Return the documents of pairs in order, and for each the place of the one before it, or -1."""
         flags = np.zeros(len(self._chosen), np.bool_)
         flags[pairs] = True
         members = self._order.documents(flags)
         del flags
-        numbers = np.empty(len(self._chosen), np.int32)  # of members only; other places are not touched
-        numbers[members] = np.arange(len(members), dtype=np.int32)
+        places = np.empty(len(self._chosen), np.int32)  # of members only; other places are not touched
+        places[members] = np.arange(len(members), dtype=np.int32)
         links = np.full(len(members), -1, np.int32)
-        links[numbers[pairs[:, 0]]] = numbers[pairs[:, 1]]
-        del numbers
+        links[places[pairs[:, 0]]] = places[pairs[:, 1]]
+        return members, links
+
+    def _grouped(self, members: Array, links: Array, found: SpilledColumn) -> tuple[int, int]:
+        """Append the links within groups to `found`; return `shared` and `left_out`."""
+        assert self._low_bits is not None
         rows = self._low_bits.take(members)
         num_old = int(np.count_nonzero(members >= self._order.old_from))
         entered = num_old if self._order.entered == 1 else len(members)

@@ -22,11 +22,7 @@ OTHER_SHUFFLED = (-44.27, 1.1759)
 KEY_SHUFFLED = 16.06  # bytes of a document and band
 CANDIDATE_SECONDS = 3.179e-8  # of a pair that shares a band, as the texts of the corpus "template" of engine.py
 MANY_CANDIDATES = """
-                  more than one: most documents are connected, and one task of Spark decides them;
-                  longer shingles, more components or a higher threshold have fewer"""
-IMPOSSIBLE = f"""
-                  impossible with this plan: most documents are connected, and one task of Spark decides
-                  {MAX_DOCUMENTS:,} documents at most; use longer shingles, more components or a higher threshold"""
+                  more than one: longer shingles, more components or a higher threshold have fewer"""
 CONTENT_BYTES = 24  # of a document in temporary files, beside keys and sketch
 
 
@@ -84,7 +80,7 @@ class Cost:
         else:
             each = 2 * self.false_candidates / self.documents
             compared = f"{each:,.0f} for each document" if each >= 10 else f"{each:.2g} for each document"
-            compared += IMPOSSIBLE if each > 1 and self.max_memory is None else MANY_CANDIDATES if each > 1 else ""
+            compared += MANY_CANDIDATES if each > 1 else ""
         return "\n".join(
             [
                 f"{counted(self.documents, 'document')} of {self.text_bytes:,} bytes, {total} of text",

@@ -27,6 +27,7 @@ SOURCES = {
     "text.sets": [],
     "engine.grouping": ["kernels/grouping.c"],
     "engine.comparing": [],
+    "engine.families": [],
     "engine.deciding": [],
     "segments.searching": ["kernels/search.c", "kernels/sorted.c"],
 }

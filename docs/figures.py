@@ -172,7 +172,8 @@ def around(ax: Axes) -> None:
 
 
 FIGURES: dict[str, Callable[[Axes], None]] = {
-    drawn.__name__: drawn for drawn in (shingles, estimates, similarities, bands, candidates, links, plan, curves, around)
+    drawn.__name__: drawn
+    for drawn in (shingles, estimates, similarities, bands, candidates, links, plan, curves, around)
 }
 
 

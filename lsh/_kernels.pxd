@@ -153,6 +153,7 @@ cdef extern from "kernels/kernels.h" nogil:
         size_t (*count_equal_8)(const uint8_t *a, const uint8_t *b, size_t k) noexcept nogil
         size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k) noexcept nogil
         size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k) noexcept nogil
+        void (*pack_low_bits)(const uint8_t *bytes, size_t k, size_t bits, uint64_t *packed) noexcept nogil
         size_t (*find_similar)(const uint64_t *rows, size_t words, size_t bits, size_t most, size_t row,
                                const int32_t *others, size_t count) noexcept nogil
         size_t (*filter_8)(const uint8_t *matrix, size_t k, size_t least, size_t document, int32_t *others,
@@ -187,8 +188,6 @@ cdef extern from "kernels/kernels.h" nogil:
 
     const lsh_kernels *lsh_kernels_find(const char *level)
     void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks)
-
-    void lsh_pack_low_bits(const uint8_t *bytes, size_t k, size_t bits, uint64_t *packed)
 
     ctypedef struct lsh_link_record:
         pass

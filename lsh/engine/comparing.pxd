@@ -1,4 +1,4 @@
-# The C declarations of similarities, buckets and families; `deciding` uses the first and the last.
+# The C declarations of similarities, for `deciding` and `families`, and of buckets.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -49,54 +49,3 @@ cdef struct Bucket:
     int32_t *following               # by document: the next one of its group, -1 at the end
     int32_t *last                    # by the first document of a group: the last one
     int32_t *parents                 # by document: another one of its group, or itself; see base/components.pxd
-
-
-cdef struct Kept:
-    # A document of a family.
-    int32_t document
-    uint32_t rare                    # how many of its rare shingles it shares with the one that it is compared with
-    double size                      # its shingles
-
-
-cdef struct Token:
-    # A slot of a table: a shingle, and what is known of it. Free while `value` is 0.
-    uint64_t token
-    uint32_t value
-
-
-cdef struct TokenTable:
-    Token *slots
-    size_t mask
-    size_t used
-
-
-cdef struct Posting:
-    uint32_t kept                    # a document of a family that has a rare shingle
-    uint32_t following               # the next posting of this shingle plus 1, 0 at the end
-
-
-cdef class Family:
-    cdef Similarity similarity
-    cdef TokenTable common           # 1 + the bit of a shingle that many have
-    cdef TokenTable rare             # 1 + the first posting of another one
-    cdef uint64_t *seen              # by hash of a rare shingle: whether one document has it, and whether several do
-    cdef size_t seen_mask
-    cdef size_t words                # of the bitmap of a document
-    cdef uint64_t *bitmaps
-    cdef Kept *kept
-    cdef Posting *postings
-    cdef size_t num_kept, num_postings, room_kept, room_postings
-    cdef Py_ssize_t loaded           # the document whose shingles are here
-    cdef double size
-    cdef uint32_t zeros              # how many of them are of zeros only, which are in no table
-    cdef uint64_t *bitmap
-    cdef uint64_t *tokens            # the rare ones that several documents have
-    cdef size_t num_tokens, room_tokens
-
-    cdef int add(self, int32_t document) except -1 nogil
-    cdef Py_ssize_t most_similar(self, int32_t document, double least, int32_t *found) except -1 nogil
-    cdef int _load(self, int32_t document) except -1 nogil
-    cdef int _sample(self, Py_ssize_t first, Py_ssize_t stop) except -1 nogil
-    cdef size_t num_bytes(self) noexcept nogil
-    cdef int _see(self, Py_ssize_t first, Py_ssize_t stop, size_t most_bytes) except -1 nogil
-    cdef const uint64_t *_tokens_of(self, Py_ssize_t document, size_t *count) except? NULL nogil

@@ -2,17 +2,16 @@
 """Documents that share a bucket, compared, and the pairs of `find_pairs`.
 
 A bucket is a chain of documents (`grouping.Linker`), which `keep_similar` divides into groups. `Similarity` compares
-two documents, also for `deciding`, and `Family` bounds the similarity to many. `Pairs` finds every pair. Documents are
-numbers from 0 here; `lsh.engine.dedup` maps them to positions.
+two documents, also for `deciding`, and `Pairs` finds every pair. Documents are numbers from 0 here; `lsh.engine.dedup`
+maps them to positions.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, qsort
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memmove
 
 from lsh cimport _kernels as c
 from lsh.base.components cimport find
-from lsh.base.memory cimport acquire, check_aligned, resize
+from lsh.base.memory cimport acquire, check_aligned
 from lsh._minhash cimport check_signals, chosen_kernels
 from lsh.text.sets cimport ShingleSets
 
@@ -24,16 +23,8 @@ cdef enum:
     CHECKED = 1 << 26  # bytes of texts compared between two checks for signals: a tenth of a second at most
     AHEAD = 8  # candidates whose bitmaps are prefetched while one is compared
     CHECKED_SKETCHES = 1 << 24  # sketches compared between two checks for signals: a tenth of a second
-    SAMPLE = 512  # documents in which common shingles are looked for
-    MOST_SAMPLED = 1 << 21  # different shingles of these
-    COMMON = 32  # a shingle of more than this part, 1 / COMMON, of them is common
-    MOST_COMMON = 1 << 13  # common shingles
-    MOST_SEEN = 1 << 28  # of two bits each
-    TOKEN_WORK = 4  # bytes of work that a shingle of a family counts for
     SKETCH_WORK = 64  # bytes of work that a comparison of sketches counts for
 
-cdef uint64_t SPREAD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio
-cdef double UNKNOWN_SIZE = -1e18  # of a text whose shingles are not all in memory: it may be similar to any other one
 
 cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
 
@@ -166,241 +157,6 @@ cdef class Similarity:
         if self.width == 4:
             return self.kernels.count_equal_32(<const uint32_t *> a, <const uint32_t *> b, self.k)
         return self.kernels.count_equal_8(a, b, self.k)
-
-
-# ---- families: documents that are compared with all that are kept ----
-
-cdef size_t _slot(const TokenTable *table, uint64_t token) noexcept nogil:
-    """The slot of a shingle, or the free one where it belongs."""
-    cdef size_t at = <size_t> (token * SPREAD >> 20) & table.mask
-    while table.slots[at].value and table.slots[at].token != token:
-        at = (at + 1) & table.mask
-    return at
-
-
-cdef int _resize_table(TokenTable *table, size_t count) except -1 nogil:
-    """Make room for `count` shingles, so that half of the slots are free."""
-    cdef TokenTable old = table[0]
-    cdef size_t slots = 1 << 10, i
-    while slots < 2 * count:
-        slots *= 2
-    if old.slots != NULL and slots <= old.mask + 1:
-        return 0
-    table.slots = <Token *> resize(NULL, slots, sizeof(Token))
-    table.mask = slots - 1
-    memset(table.slots, 0, slots * sizeof(Token))
-    for i in range(old.mask + 1 if old.slots != NULL else 0):
-        if old.slots[i].value:
-            table.slots[_slot(table, old.slots[i].token)] = old.slots[i]
-    free(old.slots)
-    return 0
-
-
-cdef int _by_count(const void *a, const void *b) noexcept nogil:
-    cdef const Token *first = <const Token *> a
-    cdef const Token *second = <const Token *> b
-    if first.value != second.value:
-        return -1 if first.value > second.value else 1
-    return (first.token > second.token) - (first.token < second.token)
-
-
-cdef class Family:
-    """Documents that are kept, with which many others are compared, such as the texts of one template.
-
-    The shingles of such texts are mostly common to many. The common ones are bits, so that an AND and a count of bits
-    tell how many of them two documents share. The others are rare: the documents that have one are listed. Both
-    together are how many shingles two documents share, or a little more, as hashes tell them apart. So two documents
-    that are not similar enough by this number are not, and the others are compared exactly.
-
-    Parameters
-    ----------
-    similarity : Similarity
-        Of the documents, by sets.
-    first, stop : int
-        The documents that are kept or compared here lie between.
-    most_bytes : int
-        Of memory; the caller drops it where `num_bytes` is more.
-    """
-
-    def __cinit__(self, Similarity similarity not None, Py_ssize_t first, Py_ssize_t stop, size_t most_bytes):
-        if similarity.sets is None or not 0 <= first <= stop <= similarity.count:
-            raise ValueError("a family needs sets, and documents that the similarity has")
-        self.similarity, self.loaded = similarity, -1
-        with nogil:
-            self._sample(first, stop)
-            self._see(first, stop, most_bytes)
-        self.bitmap = <uint64_t *> resize(NULL, self.words, sizeof(uint64_t))
-
-    def __dealloc__(self):
-        free(self.common.slots)
-        free(self.rare.slots)
-        free(self.seen)
-        free(self.bitmaps)
-        free(self.kept)
-        free(self.postings)
-        free(self.bitmap)
-        free(self.tokens)
-
-    cdef size_t num_bytes(self) noexcept nogil:
-        """The memory that it takes."""
-        return ((self.seen_mask + 1) // 4 + (self.common.mask + self.rare.mask + 2) * sizeof(Token)
-                + self.room_kept * (sizeof(Kept) + self.words * sizeof(uint64_t))
-                + self.room_postings * sizeof(Posting))
-
-    cdef const uint64_t *_tokens_of(self, Py_ssize_t document, size_t *count) except? NULL nogil:
-        """The hashes of the shingles of a document; NULL if they are not all in memory."""
-        cdef Py_ssize_t text = self.similarity.texts[document]
-        count[0] = 0
-        if text < 0:
-            return NULL
-        self.similarity.sets.choose(text)
-        if self.similarity.sets.chosen_work.whole != text:
-            return NULL
-        count[0] = self.similarity.sets.chosen_work.set.count
-        self.similarity._worked(TOKEN_WORK * count[0])
-        return self.similarity.sets.chosen_work.set.tokens
-
-    cdef int _sample(self, Py_ssize_t first, Py_ssize_t stop) except -1 nogil:
-        """Find the shingles that are common, by some of the documents, and give each a bit."""
-        cdef TokenTable counts
-        cdef const uint64_t *tokens
-        cdef Py_ssize_t step = (stop - first) // SAMPLE + 1, document = first, sampled = 0
-        cdef size_t i, count, at, found = 0
-        memset(&counts, 0, sizeof(counts))
-        _resize_table(&counts, 0)
-        try:
-            while document < stop:
-                tokens = self._tokens_of(document, &count)
-                if counts.used + count > MOST_SAMPLED:
-                    break
-                _resize_table(&counts, counts.used + count)
-                for i in range(count):
-                    at = _slot(&counts, tokens[i])
-                    counts.used += counts.slots[at].value == 0
-                    counts.slots[at] = Token(tokens[i], counts.slots[at].value + 1)
-                sampled += 1
-                document += step
-            for i in range(counts.mask + 1):
-                if counts.slots[i].value > max(sampled // COMMON, <Py_ssize_t> 1):
-                    counts.slots[found] = counts.slots[i]
-                    found += 1
-            qsort(counts.slots, found, sizeof(Token), _by_count)
-            found = min(found, <size_t> MOST_COMMON)
-            self.words = max((found + 63) // 64, <size_t> 1)
-            _resize_table(&self.common, found)
-            for i in range(found):
-                self.common.slots[_slot(&self.common, counts.slots[i].token)] = Token(counts.slots[i].token,
-                                                                                      <uint32_t> i + 1)
-        finally:
-            free(counts.slots)
-        return 0
-
-    cdef int _see(self, Py_ssize_t first, Py_ssize_t stop, size_t most_bytes) except -1 nogil:
-        """Find the rare shingles that only one document has, which need not be listed; some are taken for others."""
-        cdef const uint64_t *tokens
-        cdef size_t i, count, total = 0, at
-        cdef Py_ssize_t document
-        cdef uint64_t bit
-        for document in range(first, stop):
-            if self.similarity.texts[document] >= 0:
-                total += self.similarity.sets.batch.lengths[self.similarity.texts[document]]
-        self.seen_mask = (1 << 10) - 1
-        while self.seen_mask < 4 * total and self.seen_mask < MOST_SEEN and 2 * self.seen_mask < most_bytes:
-            self.seen_mask = 2 * self.seen_mask + 1
-        self.seen = <uint64_t *> resize(NULL, (self.seen_mask + 1) // 32, sizeof(uint64_t))
-        memset(self.seen, 0, (self.seen_mask + 1) // 4)
-        for document in range(first, stop):
-            tokens = self._tokens_of(document, &count)
-            for i in range(count):
-                if self.common.slots[_slot(&self.common, tokens[i])].value == 0:
-                    at = <size_t> (tokens[i] * SPREAD >> 16) & self.seen_mask
-                    bit = <uint64_t> 1 << 2 * (at % 32)
-                    self.seen[at // 32] |= bit if not self.seen[at // 32] & bit else 2 * bit
-        return 0
-
-    cdef int _load(self, int32_t document) except -1 nogil:
-        """Make the bitmap of a document, and list its rare shingles."""
-        cdef const uint64_t *tokens
-        cdef size_t i, count, at
-        cdef uint32_t bit
-        if self.loaded == document:
-            return 0
-        self.loaded = -1
-        tokens = self._tokens_of(document, &count)
-        if count > self.room_tokens:
-            self.tokens = <uint64_t *> resize(self.tokens, count, sizeof(uint64_t))
-            self.room_tokens = count
-        memset(self.bitmap, 0, self.words * sizeof(uint64_t))
-        self.num_tokens = self.zeros = 0
-        self.size = UNKNOWN_SIZE
-        if tokens != NULL:
-            self.size = <double> count
-            at = self.similarity.sets.chosen_work.set.zero
-            while at:
-                at &= at - 1
-                self.zeros += 1
-                self.size += 1.0
-        for i in range(count):
-            bit = self.common.slots[_slot(&self.common, tokens[i])].value
-            if bit and not self.bitmap[(bit - 1) // 64] >> (bit - 1) % 64 & 1:
-                self.bitmap[(bit - 1) // 64] |= <uint64_t> 1 << (bit - 1) % 64
-                continue
-            at = <size_t> (tokens[i] * SPREAD >> 16) & self.seen_mask
-            if bit or self.seen[at // 32] >> 2 * (at % 32) & 2:  # or it has a common hash for the second time
-                self.tokens[self.num_tokens] = tokens[i]
-                self.num_tokens += 1
-        self.loaded = document
-        return 0
-
-    cdef int add(self, int32_t document) except -1 nogil:
-        """Keep a document, so that others are compared with it."""
-        cdef size_t i, at, room
-        self._load(document)
-        if self.num_kept == self.room_kept:
-            room = 2 * self.room_kept + 256
-            self.kept = <Kept *> resize(self.kept, room, sizeof(Kept))
-            self.bitmaps = <uint64_t *> resize(self.bitmaps, room * self.words, sizeof(uint64_t))
-            self.room_kept = room
-        if self.num_postings + self.num_tokens > self.room_postings:
-            room = 2 * (self.num_postings + self.num_tokens)
-            self.postings = <Posting *> resize(self.postings, room, sizeof(Posting))
-            self.room_postings = room
-        _resize_table(&self.rare, self.rare.used + self.num_tokens)
-        for i in range(self.num_tokens):
-            at = _slot(&self.rare, self.tokens[i])
-            self.rare.used += self.rare.slots[at].value == 0
-            self.postings[self.num_postings] = Posting(<uint32_t> self.num_kept, self.rare.slots[at].value)
-            self.num_postings += 1
-            self.rare.slots[at] = Token(self.tokens[i], <uint32_t> self.num_postings)
-        memcpy(self.bitmaps + self.num_kept * self.words, self.bitmap, self.words * sizeof(uint64_t))
-        self.kept[self.num_kept] = Kept(document, 0, self.size)
-        self.num_kept += 1
-        return 0
-
-    cdef Py_ssize_t most_similar(self, int32_t document, double least, int32_t *found) except -1 nogil:
-        """Find those that may have a similarity of at least `least` to a document; returns how many they are."""
-        cdef size_t i, listed = 0
-        cdef uint32_t at
-        cdef Py_ssize_t count = 0
-        cdef double share = least / (1.0 + least)  # of the shingles of both, which they share at this similarity
-        cdef Kept *one
-        self._load(document)
-        _resize_table(&self.rare, self.rare.used)
-        for i in range(self.num_tokens):
-            at = self.rare.slots[_slot(&self.rare, self.tokens[i])].value
-            while at:
-                self.kept[self.postings[at - 1].kept].rare += 1
-                at = self.postings[at - 1].following
-                listed += 1
-        for i in range(self.num_kept):
-            one = &self.kept[i]
-            found[count] = one.document
-            count += (<double> (self.similarity.kernels.count_common(self.bitmap, self.bitmaps + i * self.words,
-                                                                     self.words) + one.rare + self.zeros) + 1.0
-                      >= share * (self.size + one.size))
-            one.rare = 0
-        self.similarity._worked(8 * (self.num_kept * self.words + listed))
-        return count
 
 
 cdef class Pairs:

@@ -47,7 +47,7 @@ LEAST_ORDERED_BYTES = 36  # per document, the smallest bound if they are in anot
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 SPLIT_UNDER_BOUND = 1 << 19  # shingles of a long text, 16 bytes each, for each of the two that a thread compares
 MAX_READ = 1 << 25  # bytes of streamed texts that are read ahead under a bound
-MAX_SHARE = 1 << 10  # texts in a share of work for a thread
+MAX_SHARE = 1 << 11  # texts in a share of work for a thread
 SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
 
 

@@ -33,6 +33,7 @@ class Decisions:
         limit: int,
         runs: _Int32 | None,
         family: int,
+        bits: int,
         family_bytes: int,
         floor: float = 0.0,
         map: Callable[[Callable[[int], bool], Iterable[int]], Iterable[bool]] = ...,

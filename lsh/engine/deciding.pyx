@@ -12,7 +12,8 @@ from libc.math cimport fmax, fmin
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
 
-from lsh.engine.comparing cimport FILTERED, RUN, Family, Similarity
+from lsh.engine.comparing cimport FILTERED, RUN, Similarity
+from lsh.engine.families cimport Family
 from lsh.base.components cimport find, flatten, root_of, unite
 from lsh.base.memory cimport acquire, check_aligned
 
@@ -173,6 +174,8 @@ cdef class Decisions:
         int32, as large, of any content: walk over components; see `Walk`.
     family : int
         A document is compared with all that are kept, if they are at least so many and it meets most of them.
+    bits : int
+        The low bits of each component that connected these documents; twice as many tell which may be similar.
     family_bytes : int
         The memory that this may take in each walk.
     floor : float, optional
@@ -198,13 +201,14 @@ cdef class Decisions:
     cdef Py_ssize_t settled
     cdef Py_ssize_t limit
     cdef Py_ssize_t family
+    cdef size_t bits
     cdef size_t family_bytes
     cdef double threshold
     cdef object lock                   # of `floor`
 
     def __cinit__(self, int32_t[:, ::1] links not None, int32_t[:, ::1] members not None, ranks not None,
                   Py_ssize_t settled, double threshold, Py_ssize_t limit, int32_t[:, ::1] runs, Py_ssize_t family,
-                  size_t family_bytes, double floor=0.0, map=map):
+                  size_t bits, size_t family_bytes, double floor=0.0, map=map):
         cdef Py_ssize_t count = links.shape[1]
         if count > _MAX_DOCUMENTS or settled < 0 or limit < 0:
             raise ValueError("settled and limit must be 0 or more, and links of less than 2**31 documents")
@@ -217,7 +221,7 @@ cdef class Decisions:
             raise ValueError(f"ranks must be of {count} documents, got {len(own)}")
         self.buckets, self.members, self.ranks = links, members, own
         self.count, self.settled, self.threshold, self.limit, self.floor = count, settled, threshold, limit, floor
-        self.runs, self.family, self.family_bytes, self.parents = runs, family, family_bytes, None
+        self.runs, self.family, self.bits, self.family_bytes, self.parents = runs, family, bits, family_bytes, None
         if runs is not None:
             check_aligned(&runs[0, 0], sizeof(int32_t))
             if runs.shape[0] != links.shape[0] or runs.shape[1] != count:
@@ -470,11 +474,16 @@ cdef class Walk:
 
     cdef int _compare(self, int32_t document, int32_t *best, double *most) except -1 nogil:
         """Compare a document with the members that share a bucket with it."""
-        cdef Py_ssize_t i, found = self._gather(document)
+        cdef Py_ssize_t found = self._gather(document)
         found = self.similarity.pass_filter(document, &self.found[0], &self.found_in[0], found)
+        self.compared += found
+        return self._judge_all(document, found, best, most)
+
+    cdef int _judge_all(self, int32_t document, Py_ssize_t found, int32_t *best, double *most) except -1 nogil:
+        """Take the similarities to the documents that were found into account."""
+        cdef Py_ssize_t i
         for i in range(found):
             self.similarity.expect(&self.found[i], found - i)
-            self.compared += 1
             self._judge(document, self.found[i], self.found_in[i],
                         self.similarity.exact(document, self.found[i], self._least()), best, most)
         return 0
@@ -502,7 +511,8 @@ cdef class Walk:
     cdef int _begin_family(self, int32_t document) except -1 nogil:
         cdef Py_ssize_t other
         with gil:
-            self.family = Family(self.similarity, self.first, self.stop, self.all.family_bytes)
+            self.family = Family(self.similarity, self.first, self.stop, max(min(2 * self.all.bits, 8), 1),
+                                 self.all.family_bytes)
         for other in range(self.first, document):
             if self.witness[other] < 0 and self.family is not None:
                 self._add(<int32_t> other)
@@ -521,16 +531,17 @@ cdef class Walk:
 
     cdef int _compare_with_family(self, int32_t document, int32_t *best, double *most) except -1 nogil:
         """Compare a document with all that are kept, and take those into account that share a bucket with it."""
-        cdef Py_ssize_t i, found
+        cdef Py_ssize_t i, similar, found = 0
         cdef int32_t other, band
-        found = self.family.most_similar(document, self._least(), &self.found[0])
-        self.compared += self.family.num_kept
-        for i in range(found):
+        similar = self.family.most_similar(document, self._least(), &self.found[0])
+        for i in range(similar):
             other = self.found[i]
             band = self._shared_band(document, other)
-            if band >= 0 and self.similarity.passes(document, other):
-                self._judge(document, other, band, self.similarity.exact(document, other, self._least()), best, most)
-        return 0
+            if band >= 0 and (not self.family.is_dense or self.similarity.passes(document, other)):
+                self.found[found], self.found_in[found] = other, band
+                found += 1
+        self.compared += self.family.num_kept if self.family.is_dense else found
+        return self._judge_all(document, found, best, most)
 
     cdef int32_t _shared_band(self, int32_t document, int32_t other) noexcept nogil:
         """The first band in which two documents share a bucket, or -1."""

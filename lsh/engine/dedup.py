@@ -554,6 +554,7 @@ def _decided(corpus: Corpus, layout: Layout, matching: Matching) -> parts.Decide
                 matching.min_similarity,
                 LIMIT,
                 matching.clusters == "components",
+                corpus.low_bits.bits,
                 corpus.family_bytes,
             ),
             lambda shape: corpus.spill.array(shape, np.int32),

@@ -12,6 +12,7 @@ from libc.stdlib cimport free, qsort
 from libc.string cimport memset
 
 from lsh cimport _kernels as c
+from lsh._minhash cimport chosen_kernels
 from lsh.base.memory cimport acquire, check_aligned, resize
 
 import threading
@@ -57,13 +58,14 @@ def pack_low_bits(const uint8_t[:, ::1] rows not None, size_t bits):
     """
     cdef Py_ssize_t i
     cdef size_t k = rows.shape[1]
+    cdef const c.lsh_kernels *kernels = chosen_kernels()
     if not 1 <= bits <= 8 or k < 1:
         raise ValueError(f"bits must be 1 to 8, and components 1 or more, got {bits} and {k}")
     packed = np.empty((rows.shape[0], bits * ((k + 63) // 64)), np.uint64)
     cdef uint64_t[:, ::1] out = packed
     with nogil:
         for i in range(rows.shape[0]):
-            c.lsh_pack_low_bits(&rows[i, 0], k, bits, &out[i, 0])
+            kernels.pack_low_bits(&rows[i, 0], k, bits, &out[i, 0])
     return packed
 
 
@@ -140,7 +142,6 @@ cdef class Linker:
         self.idle.append(scratch)
         if not same:
             raise ValueError("keys must not change while documents are linked")
-
 
     def shared(self, const int32_t[::1] links not None):
         """Return the documents that share a bucket, in order, and their links as places among these: int32 both."""

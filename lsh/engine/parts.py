@@ -31,6 +31,7 @@ class Rule(NamedTuple):
     threshold: float
     limit: int
     components: bool
+    bits: int
     family_bytes: int
 
 
@@ -87,7 +88,8 @@ def decide(
         shape, threads = part.links.shape, worth(num_threads, part.links.size)
         in_threads = partial(map_in_order, num_threads=threads)
         runs = make_members(shape) if rule.components else None
-        values = part.ranks, rule.settled, rule.threshold, rule.limit, runs, FAMILY, rule.family_bytes // num_threads
+        values = part.ranks, rule.settled, rule.threshold, rule.limit, runs, FAMILY
+        values = *values, rule.bits, rule.family_bytes // num_threads
         decisions = Decisions(part.links, make_members(shape), *values, floor, in_threads)
         work = _Work(part, decisions, rule.components, num_threads)
         for decided in work.run():

@@ -17,31 +17,6 @@
 
 #define SPREAD 0x9E3779B97F4A7C15u /* 2**64 / golden ratio, odd: a product has its best bits at the top, whatever the key */
 
-/* Pack up to 64 bytes. A product brings the lowest bits of eight bytes together in the top byte. */
-static void pack_word(const uint8_t bytes[64], size_t bits, uint64_t *packed)
-{
-    uint64_t eights[8];
-    memcpy(eights, bytes, sizeof eights);
-    for (size_t j = 0; j < bits; j++) {
-        uint64_t word = 0;
-        for (size_t i = 0; i < 8; i++)
-            word |= ((eights[i] >> j & 0x0101010101010101u) * 0x0102040810204080u >> 56) << 8 * i;
-        packed[j] = word;
-    }
-}
-
-void lsh_pack_low_bits(const uint8_t *bytes, size_t k, size_t bits, uint64_t *packed)
-{
-    size_t first = 0;
-    for (; first + 64 <= k; first += 64, packed += bits)
-        pack_word(bytes + first, bits, packed);
-    if (first < k) {
-        uint8_t padded[64] = {0};
-        memcpy(padded, bytes + first, k - first);
-        pack_word(padded, bits, packed);
-    }
-}
-
 /* With 2048 documents a partition, records and table take 64 KB, a part of any second-level cache. Dealing to more than 1024
  * partitions costs more, as each has a line of the first-level cache under way, than larger tables do. */
 enum { PARTITION = 2048, MAX_BITS = 10, SMALLEST_LG = 3, PREFETCHED = 128 };

@@ -211,8 +211,11 @@ struct lsh_kernels {
     size_t (*count_equal_8)(const uint8_t *a, const uint8_t *b, size_t k);
     size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k);
     size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k);
-    /* The place of the first of `count` others whose row, words * bits words as lsh_pack_low_bits writes them, differs from that
-     * of number `row` in at most `most` components; `count` if there is none. */
+    /* Take the `bits` (1 to 8) lowest bits of each of k bytes apart: bit j of the bytes from 64 * w on is packed[w * bits + j], one
+     * bit a byte, in an order of this machine. What is missing in the last word is 0. */
+    void (*pack_low_bits)(const uint8_t *bytes, size_t k, size_t bits, uint64_t *packed);
+    /* The place of the first of `count` others whose row, words * bits words as pack_low_bits writes them, differs from that of
+     * number `row` in at most `most` components; `count` if there is none. */
     size_t (*find_similar)(const uint64_t *rows, size_t words, size_t bits, size_t most, size_t row, const int32_t *others,
                            size_t count);
     /* Compare the row of `document` with those of `count` others. Move the others that have at least `least` of k bytes
@@ -280,10 +283,6 @@ const struct lsh_kernels *lsh_kernels_find(const char *level);
 void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks);
 
 /* ---- grouping.c: documents that share a band key ---- */
-
-/* Take the `bits` (1 to 8) lowest bits of each of k bytes apart: bit j of byte i, with i = 64 * w + p, becomes bit p of
- * packed[w * bits + j], where the eight bits of a word's byte are in one order on each machine. The last word is padded with 0. */
-void lsh_pack_low_bits(const uint8_t *bytes, size_t k, size_t bits, uint64_t *packed);
 
 /* A document at work in lsh_link_equal. */
 typedef struct {

@@ -29,7 +29,7 @@ def test_links_and_components_of_renumbered_pairs():
 def test_buckets_may_be_made_in_any_order(keys):
     """The bands of `Decisions` are made by calls of a function that may make them in threads."""
     latest = [[max((j for j in range(i) if row[j] == row[i]), default=-1) for i in range(30)] for row in keys]
-    links, values = numpy.array(latest, numpy.int32), (numpy.arange(30), 0, 0.5, 10, None, 128, 0, 0.0)
+    links, values = numpy.array(latest, numpy.int32), (numpy.arange(30), 0, 0.5, 10, None, 128, 0, 0, 0.0)
     found = []
     for several in (map, lambda function, bands: [function(band) for band in reversed(bands)], in_threads):
         made = links.copy()

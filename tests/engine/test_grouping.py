@@ -134,7 +134,7 @@ def connected(count, pairs, step=7):
         links[: len(linked_to), document] = linked_to
     similarity = Similarity(numpy.zeros((count, 1), numpy.uint32), None, None, 0)
     runs = numpy.empty_like(links)
-    decisions = Decisions(links, numpy.empty_like(links), numpy.arange(count), 0, 1.0, 1, runs, 128, 0)
+    decisions = Decisions(links, numpy.empty_like(links), numpy.arange(count), 0, 1.0, 1, runs, 128, 0, 0)
     walk = Walk(similarity, decisions)
     for start in range(0, count, step):
         assert walk.run(start, min(start + step, count)) == min(start + step, count)

@@ -18,8 +18,9 @@ import producer
 import pytest
 
 from lsh._minhash import NORMALISATIONS, SCHEME_CODES, UNIT_CODES, Fingerprinter, band_keys, count_equal, shingles
-from lsh.engine.comparing import Family, Pairs, Similarity, keep_similar
+from lsh.engine.comparing import Pairs, Similarity, keep_similar
 from lsh.engine.deciding import Components, Decisions, Walk, write_links
+from lsh.engine.families import Family
 from lsh.engine.grouping import BucketTables, KeyTable, Linker, first_copies, pack_low_bits
 from lsh.files._fields import json_fields, line_cells
 from lsh.text.batch import Batch, content_keys, extent, same_texts
@@ -156,7 +157,7 @@ def similarity(texts: Any = (0, 1), matrix: Any = SKETCHES[:2]) -> Similarity:
 
 def decisions(*given: list[int], ranks: Any = (0, 1), settled: int = 0, limit: int = 10, runs: Any = None) -> Decisions:
     made = links(*(given or ([-1, 0],)))
-    return Decisions(made, numpy.zeros_like(made), ranks, settled, 0.5, limit, runs, 128, 1 << 20)
+    return Decisions(made, numpy.zeros_like(made), ranks, settled, 0.5, limit, runs, 128, 2, 1 << 20)
 
 
 def tables(reserved: int = 3) -> BucketTables:
@@ -205,6 +206,7 @@ WRONG: dict[str, list[Callable[[], object]]] = {
         lambda: Linker(3, [0, 1, 2], 4),
         lambda: Linker(3, [0, 1, 2], 3).link(KEYS[0], empty(2)),
         lambda: Linker(3, [0, 1, 2], 3).link(KEYS[0, :2], empty()),
+        lambda: Linker(3, [0, 1, 2], 3).shared(empty(2)),
         lambda: KeyTable(3).start(1, 1),
         lambda: KeyTable(3).link(KEYS[0], FLAGS[:2], 0, empty((3, 2))),
         lambda: KeyTable(3).link(KEYS[0], FLAGS, 0, empty((2, 2))),
@@ -250,13 +252,14 @@ WRONG: dict[str, list[Callable[[], object]]] = {
         lambda: decisions(settled=-1),
         lambda: decisions(limit=-1),
         lambda: decisions(runs=empty((1, 1))),
-        lambda: Decisions(links([-1, 0]), empty((1, 1)), [0, 1], 0, 0.5, 10, None, 128, 1 << 20),
+        lambda: Decisions(links([-1, 0]), empty((1, 1)), [0, 1], 0, 0.5, 10, None, 128, 2, 1 << 20),
         lambda: Walk(similarity(), decisions([-1, 0, 1], ranks=[0, 1, 2])),
         lambda: Walk(similarity(), decisions()).run(0, 3),
         lambda: Walk(similarity(), decisions()).attach(0, 1),
         lambda: Walk(similarity(texts=[0, -1]), decisions()).run(0, 2),
-        lambda: Family(similarity(), 0, 3, 1 << 20),
-        lambda: Family(Similarity(ROWS, None, None, 0), 0, 2, 1 << 20),
+        lambda: Family(similarity(), 0, 3, 2, 1 << 20),
+        lambda: Family(Similarity(ROWS, None, None, 0), 0, 2, 2, 1 << 20),
+        lambda: Family(similarity(), 0, 2, 9, 1 << 20),
     ],
     "components": [
         lambda: Components(2**31),

@@ -765,7 +765,13 @@ static void check_similar(void)
         for (size_t s = 0; s < k; s++)
             bytes[i][s] = (uint8_t)(below(2 + i) << below(2 + i / 2));
         memcpy(own, bytes[i], k);
-        lsh_pack_low_bits(own, k, bits, packed + i * words * bits);
+        for (size_t l = 0; l < level_count; l++) {
+            static uint64_t again[MOST_K / 64 + 1][8];
+            uint64_t *to = packed + i * words * bits;
+            levels[l]->pack_low_bits(own, k, bits, to);
+            differs |= l && memcmp(again, to, words * bits * sizeof *to);
+            memcpy(again, to, words * bits * sizeof *to);
+        }
     }
     for (size_t i = 0; i < count; i++)
         others[i] = (int32_t)below(DOCUMENTS);

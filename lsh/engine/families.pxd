@@ -1,0 +1,71 @@
+# The C declarations of families, for `deciding`.
+
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+
+from lsh.engine.comparing cimport Similarity
+
+
+cdef struct Kept:
+    # A document of a family.
+    int32_t document
+    uint32_t rare                    # how many of its rare shingles it shares with the one that it is compared with
+    double size                      # its shingles
+
+
+cdef struct Token:
+    # A slot of a table: a shingle, and what is known of it. Free while `value` is 0.
+    uint64_t token
+    uint32_t value
+
+
+cdef struct TokenTable:
+    Token *slots
+    size_t mask
+    size_t used
+
+
+cdef struct Posting:
+    uint32_t kept                    # a document of a family that has a rare shingle
+    uint32_t following               # the next posting of this shingle plus 1, 0 at the end
+
+
+cdef class Family:
+    cdef Similarity similarity
+    cdef readonly bint is_dense      # whether most that are kept get past the filter
+    cdef size_t asked                # how many documents were compared
+    cdef size_t bits                 # of each component
+    cdef size_t low_words            # words for one bit of each
+    cdef uint64_t *low_bits          # of those that are kept, and of the document that is compared
+    cdef int32_t *places             # 0, 1, 2 ...
+    cdef Py_ssize_t first, stop      # from here on, all for dense families
+    cdef size_t most_bytes
+    cdef size_t num_mapped           # how many of those that are kept have bitmaps
+    cdef size_t room_mapped
+    cdef TokenTable common           # 1 + the bit of a shingle that many have
+    cdef TokenTable rare             # 1 + the first posting of another one
+    cdef uint64_t *seen              # by hash of a rare shingle: whether one document has it, and whether several do
+    cdef size_t seen_mask
+    cdef size_t words                # of the bitmap of a document
+    cdef uint64_t *bitmaps
+    cdef Kept *kept
+    cdef Posting *postings
+    cdef size_t num_kept, num_postings, room_kept, room_postings
+    cdef Py_ssize_t loaded           # the document whose shingles are here
+    cdef double size
+    cdef uint32_t zeros              # how many of them are of zeros only, which are in no table
+    cdef uint64_t *bitmap
+    cdef uint64_t *tokens            # the rare ones that several documents have
+    cdef size_t num_tokens, room_tokens
+
+    cdef int add(self, int32_t document) except -1 nogil
+    cdef Py_ssize_t most_similar(self, int32_t document, double least, int32_t *found) except -1 nogil
+    cdef void _pack(self, int32_t document) noexcept nogil
+    cdef Py_ssize_t _passing(self, int32_t document, int32_t *found) except -1 nogil
+    cdef int _map(self, int32_t document, size_t i) except -1 nogil
+    cdef int _map_all(self) except -1 nogil
+    cdef Py_ssize_t _by_shingles(self, int32_t document, double least, int32_t *found) except -1 nogil
+    cdef int _load(self, int32_t document) except -1 nogil
+    cdef int _sample(self, Py_ssize_t first, Py_ssize_t stop) except -1 nogil
+    cdef size_t num_bytes(self) noexcept nogil
+    cdef int _see(self, Py_ssize_t first, Py_ssize_t stop, size_t most_bytes) except -1 nogil
+    cdef const uint64_t *_tokens_of(self, Py_ssize_t document, size_t *count) except? NULL nogil

@@ -1,0 +1,323 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
+"""Many documents that are kept and share their buckets with others, such as the texts of one template: families.
+
+A document is compared with all of a family at once; most are told apart in a few nanoseconds each. Documents are
+numbers from 0 here, as in `comparing`.
+"""
+
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdlib cimport free, qsort
+from libc.string cimport memcpy, memset
+
+from lsh.engine.comparing cimport Similarity
+from lsh.base.memory cimport resize
+
+cdef enum:
+    SAMPLE = 512  # documents in which common shingles are looked for
+    MOST_SAMPLED = 1 << 21  # different shingles of these
+    COMMON = 32  # a shingle of more than this part, 1 / COMMON, of them is common
+    MOST_COMMON = 1 << 13  # common shingles
+    MOST_SEEN = 1 << 28  # of two bits each
+    TOKEN_WORK = 4  # bytes of work that a shingle of a family counts for
+    LOW_BITS_WORK = 16  # likewise, a comparison of low bits
+    DENSE = 8  # a family is dense if one of so many, 1 / DENSE, passes the filter, and they are MIN_DENSE or more
+    MIN_DENSE = 32
+    DENSE_AGAIN = 64  # documents between two looks at this
+
+cdef uint64_t SPREAD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio
+cdef double UNKNOWN_SIZE = -1e18  # of a text whose shingles are not all in memory: it may be similar to any other one
+
+
+cdef size_t _slot(const TokenTable *table, uint64_t token) noexcept nogil:
+    """The slot of a shingle, or the free one where it belongs."""
+    cdef size_t at = <size_t> (token * SPREAD >> 20) & table.mask
+    while table.slots[at].value and table.slots[at].token != token:
+        at = (at + 1) & table.mask
+    return at
+
+
+cdef int _resize_table(TokenTable *table, size_t count) except -1 nogil:
+    """Make room for `count` shingles, so that half of the slots are free."""
+    cdef TokenTable old = table[0]
+    cdef size_t slots = 1 << 10, i
+    while slots < 2 * count:
+        slots *= 2
+    if old.slots != NULL and slots <= old.mask + 1:
+        return 0
+    table.slots = <Token *> resize(NULL, slots, sizeof(Token))
+    table.mask = slots - 1
+    memset(table.slots, 0, slots * sizeof(Token))
+    for i in range(old.mask + 1 if old.slots != NULL else 0):
+        if old.slots[i].value:
+            table.slots[_slot(table, old.slots[i].token)] = old.slots[i]
+    free(old.slots)
+    return 0
+
+
+cdef int _by_count(const void *a, const void *b) noexcept nogil:
+    cdef const Token *first = <const Token *> a
+    cdef const Token *second = <const Token *> b
+    if first.value != second.value:
+        return -1 if first.value > second.value else 1
+    return (first.token > second.token) - (first.token < second.token)
+
+
+cdef class Family:
+    """Documents that are kept, with which many others are compared, such as the texts of one template.
+
+    Low bits of the sketches of those that are kept lie side by side, so that a document is compared with all in little
+    time. Where most of them pass, as those of one template that is nearly as long as the texts, their shingles are
+    mostly common to many. The common ones are bits, so that an AND and a count of bits tell how many of them two
+    documents share. The others are rare: the documents that have one are listed. Both together are how many shingles
+    two documents share, or a little more, as hashes tell them apart.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        Of the documents, by sets.
+    first, stop : int
+        The documents that are kept or compared here lie between.
+    bits : int
+        The low bits of each component that are compared, 1 to 8.
+    most_bytes : int
+        Of memory; the caller drops it where `num_bytes` is more.
+    """
+
+    def __cinit__(self, Similarity similarity not None, Py_ssize_t first, Py_ssize_t stop, size_t bits,
+                  size_t most_bytes):
+        if similarity.sets is None or not 0 <= first <= stop <= similarity.count or not 1 <= bits <= 8:
+            raise ValueError("a family needs sets, documents that the similarity has, and 1 to 8 bits")
+        self.similarity, self.first, self.stop, self.most_bytes = similarity, first, stop, most_bytes
+        self.loaded, self.bits, self.low_words = -1, bits, (similarity.k + 63) // 64
+
+    def __dealloc__(self):
+        free(self.common.slots)
+        free(self.rare.slots)
+        free(self.seen)
+        free(self.bitmaps)
+        free(self.low_bits)
+        free(self.places)
+        free(self.kept)
+        free(self.postings)
+        free(self.bitmap)
+        free(self.tokens)
+
+    cdef size_t num_bytes(self) noexcept nogil:
+        """The memory that it takes."""
+        return ((self.seen_mask + 1) // 4 + (self.common.mask + self.rare.mask + 2) * sizeof(Token)
+                + self.room_kept * (sizeof(Kept) + sizeof(int32_t)
+                                    + (self.words + self.low_words * self.bits) * sizeof(uint64_t))
+                + self.room_postings * sizeof(Posting))
+
+    cdef const uint64_t *_tokens_of(self, Py_ssize_t document, size_t *count) except? NULL nogil:
+        """The hashes of the shingles of a document; NULL if they are not all in memory."""
+        cdef Py_ssize_t text = self.similarity.texts[document]
+        count[0] = 0
+        if text < 0:
+            return NULL
+        self.similarity.sets.choose(text)
+        if self.similarity.sets.chosen_work.whole != text:
+            return NULL
+        count[0] = self.similarity.sets.chosen_work.set.count
+        self.similarity._worked(TOKEN_WORK * count[0])
+        return self.similarity.sets.chosen_work.set.tokens
+
+    cdef int _sample(self, Py_ssize_t first, Py_ssize_t stop) except -1 nogil:
+        """Find the shingles that are common, by some of the documents, and give each a bit."""
+        cdef TokenTable counts
+        cdef const uint64_t *tokens
+        cdef Py_ssize_t step = (stop - first) // SAMPLE + 1, document = first, sampled = 0
+        cdef size_t i, count, at, found = 0
+        memset(&counts, 0, sizeof(counts))
+        _resize_table(&counts, 0)
+        try:
+            while document < stop:
+                tokens = self._tokens_of(document, &count)
+                if counts.used + count > MOST_SAMPLED:
+                    break
+                _resize_table(&counts, counts.used + count)
+                for i in range(count):
+                    at = _slot(&counts, tokens[i])
+                    counts.used += counts.slots[at].value == 0
+                    counts.slots[at] = Token(tokens[i], counts.slots[at].value + 1)
+                sampled += 1
+                document += step
+            for i in range(counts.mask + 1):
+                if counts.slots[i].value > max(sampled // COMMON, <Py_ssize_t> 1):
+                    counts.slots[found] = counts.slots[i]
+                    found += 1
+            qsort(counts.slots, found, sizeof(Token), _by_count)
+            found = min(found, <size_t> MOST_COMMON)
+            self.words = max((found + 63) // 64, <size_t> 1)
+            _resize_table(&self.common, found)
+            for i in range(found):
+                self.common.slots[_slot(&self.common, counts.slots[i].token)] = Token(counts.slots[i].token,
+                                                                                      <uint32_t> i + 1)
+        finally:
+            free(counts.slots)
+        return 0
+
+    cdef int _see(self, Py_ssize_t first, Py_ssize_t stop, size_t most_bytes) except -1 nogil:
+        """Find the rare shingles that only one document has, which need not be listed; some are taken for others."""
+        cdef const uint64_t *tokens
+        cdef size_t i, count, total = 0, at
+        cdef Py_ssize_t document
+        cdef uint64_t bit
+        for document in range(first, stop):
+            if self.similarity.texts[document] >= 0:
+                total += self.similarity.sets.batch.lengths[self.similarity.texts[document]]
+        self.seen_mask = (1 << 10) - 1
+        while self.seen_mask < 4 * total and self.seen_mask < MOST_SEEN and 2 * self.seen_mask < most_bytes:
+            self.seen_mask = 2 * self.seen_mask + 1
+        self.seen = <uint64_t *> resize(NULL, (self.seen_mask + 1) // 32, sizeof(uint64_t))
+        memset(self.seen, 0, (self.seen_mask + 1) // 4)
+        for document in range(first, stop):
+            tokens = self._tokens_of(document, &count)
+            for i in range(count):
+                if self.common.slots[_slot(&self.common, tokens[i])].value == 0:
+                    at = <size_t> (tokens[i] * SPREAD >> 16) & self.seen_mask
+                    bit = <uint64_t> 1 << 2 * (at % 32)
+                    self.seen[at // 32] |= bit if not self.seen[at // 32] & bit else 2 * bit
+        return 0
+
+    cdef int _load(self, int32_t document) except -1 nogil:
+        """Make the bitmap of a document, and list its rare shingles."""
+        cdef const uint64_t *tokens
+        cdef size_t i, count, at
+        cdef uint32_t bit
+        if self.loaded == document:
+            return 0
+        self.loaded = -1
+        tokens = self._tokens_of(document, &count)
+        if count > self.room_tokens:
+            self.tokens = <uint64_t *> resize(self.tokens, count, sizeof(uint64_t))
+            self.room_tokens = count
+        memset(self.bitmap, 0, self.words * sizeof(uint64_t))
+        self.num_tokens = self.zeros = 0
+        self.size = UNKNOWN_SIZE
+        if tokens != NULL:
+            self.size = <double> count
+            at = self.similarity.sets.chosen_work.set.zero
+            while at:
+                at &= at - 1
+                self.zeros += 1
+                self.size += 1.0
+        for i in range(count):
+            bit = self.common.slots[_slot(&self.common, tokens[i])].value
+            if bit and not self.bitmap[(bit - 1) // 64] >> (bit - 1) % 64 & 1:
+                self.bitmap[(bit - 1) // 64] |= <uint64_t> 1 << (bit - 1) % 64
+                continue
+            at = <size_t> (tokens[i] * SPREAD >> 16) & self.seen_mask
+            if bit or self.seen[at // 32] >> 2 * (at % 32) & 2:  # or it has a common hash for the second time
+                self.tokens[self.num_tokens] = tokens[i]
+                self.num_tokens += 1
+        self.loaded = document
+        return 0
+
+    cdef void _pack(self, int32_t document) noexcept nogil:
+        """Put the low bits of a document behind those of the documents that are kept."""
+        self.similarity.kernels.pack_low_bits(self.similarity._row(document), self.similarity.k, self.bits,
+                                              self.low_bits + self.num_kept * self.low_words * self.bits)
+
+    cdef int add(self, int32_t document) except -1 nogil:
+        """Keep a document, so that others are compared with it."""
+        cdef size_t i, before = self.room_kept
+        if self.num_kept + 1 >= before:
+            self.room_kept = 2 * before + 256
+            self.kept = <Kept *> resize(self.kept, self.room_kept, sizeof(Kept))
+            self.places = <int32_t *> resize(self.places, self.room_kept, sizeof(int32_t))
+            self.low_bits = <uint64_t *> resize(self.low_bits, self.room_kept * self.low_words * self.bits,
+                                                sizeof(uint64_t))
+            for i in range(before, self.room_kept):
+                self.places[i] = <int32_t> i
+        self._pack(document)
+        self.kept[self.num_kept] = Kept(document, 0, 0.0)
+        self.num_kept += 1
+        return 0
+
+    cdef Py_ssize_t most_similar(self, int32_t document, double least, int32_t *found) except -1 nogil:
+        """Find those that may have a similarity of at least `least` to a document; returns how many they are.
+
+        `is_dense` tells afterwards whether they were found by shingles; if not, they passed the filter.
+        """
+        cdef Py_ssize_t count = 0
+        self.asked += 1
+        if not self.is_dense or self.asked % DENSE_AGAIN == 0:
+            count = self._passing(document, found)
+            self.is_dense = <size_t> count * DENSE >= self.num_kept and count >= MIN_DENSE
+        return self._by_shingles(document, least, found) if self.is_dense else count
+
+    cdef Py_ssize_t _passing(self, int32_t document, int32_t *found) except -1 nogil:
+        """Find those that get past the filter."""
+        cdef size_t i = 0
+        cdef Py_ssize_t count = 0
+        cdef size_t most = self.similarity.k - min(self.similarity.least_equal, self.similarity.k)
+        self._pack(document)
+        while i < self.num_kept:
+            i += self.similarity.kernels.find_similar(self.low_bits, self.low_words, self.bits, most, self.num_kept,
+                                                      self.places + i, self.num_kept - i)
+            if i < self.num_kept:
+                found[count] = self.kept[i].document
+                count += self.similarity.passes(document, found[count])
+                i += 1
+        self.similarity._worked(self.num_kept * LOW_BITS_WORK)
+        return count
+
+    cdef int _map(self, int32_t document, size_t i) except -1 nogil:
+        """Make the bitmap of a document that is kept, and list it at its rare shingles."""
+        cdef size_t at, room, k
+        self._load(document)
+        if self.num_postings + self.num_tokens > self.room_postings:
+            room = 2 * (self.num_postings + self.num_tokens)
+            self.postings = <Posting *> resize(self.postings, room, sizeof(Posting))
+            self.room_postings = room
+        _resize_table(&self.rare, self.rare.used + self.num_tokens)
+        for k in range(self.num_tokens):
+            at = _slot(&self.rare, self.tokens[k])
+            self.rare.used += self.rare.slots[at].value == 0
+            self.postings[self.num_postings] = Posting(<uint32_t> i, self.rare.slots[at].value)
+            self.num_postings += 1
+            self.rare.slots[at] = Token(self.tokens[k], <uint32_t> self.num_postings)
+        memcpy(self.bitmaps + i * self.words, self.bitmap, self.words * sizeof(uint64_t))
+        self.kept[i].size = self.size
+        return 0
+
+    cdef int _map_all(self) except -1 nogil:
+        """Make the bitmaps of all that are kept and have none."""
+        if self.words == 0:
+            self._sample(self.first, self.stop)
+            self._see(self.first, self.stop, self.most_bytes)
+            self.bitmap = <uint64_t *> resize(NULL, self.words, sizeof(uint64_t))
+            _resize_table(&self.rare, 0)
+        if self.room_mapped < self.room_kept:
+            self.bitmaps = <uint64_t *> resize(self.bitmaps, self.room_kept * self.words, sizeof(uint64_t))
+            self.room_mapped = self.room_kept
+        while self.num_mapped < self.num_kept:
+            self._map(self.kept[self.num_mapped].document, self.num_mapped)
+            self.num_mapped += 1
+        return 0
+
+    cdef Py_ssize_t _by_shingles(self, int32_t document, double least, int32_t *found) except -1 nogil:
+        """Find those that may have a similarity of at least `least`, by bounds for the shingles that they share."""
+        cdef size_t i, listed = 0
+        cdef uint32_t at
+        cdef Py_ssize_t count = 0
+        cdef double share = least / (1.0 + least)  # of the shingles of both, which they share at this similarity
+        cdef Kept *one
+        self._map_all()
+        self._load(document)
+        for i in range(self.num_tokens):
+            at = self.rare.slots[_slot(&self.rare, self.tokens[i])].value
+            while at:
+                self.kept[self.postings[at - 1].kept].rare += 1
+                at = self.postings[at - 1].following
+                listed += 1
+        for i in range(self.num_kept):
+            one = &self.kept[i]
+            found[count] = one.document
+            count += (<double> (self.similarity.kernels.count_common(self.bitmap, self.bitmaps + i * self.words,
+                                                                     self.words) + one.rare + self.zeros) + 1.0
+                      >= share * (self.size + one.size))
+            one.rare = 0
+        self.similarity._worked(8 * (self.num_kept * self.words + listed))
+        return count

@@ -18,6 +18,7 @@ SOURCES = {
         "_murmur3.c",
         "kernels/shingle.c",
         "kernels/fss.c",
+        "kernels/low_bits.c",
         "kernels/dispatch.c",
         "kernels/baseline.c",
         "kernels/avx2.c",

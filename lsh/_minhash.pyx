@@ -546,29 +546,24 @@ def count_equal(a not None, b not None):
     numpy.ndarray
         Shape ``(n, m)``, int64.
     """
-    out = np.zeros((len(a), len(b)), np.int64)
-    if out.size:
-        if a.dtype == np.uint32:
-            _count_equal[uint32_t](a, b, out)
-        else:
-            _count_equal[uint64_t](a, b, out)
-    return out
-
-
-cdef int _count_equal(const component[:, ::1] a, const component[:, ::1] b, int64_t[:, ::1] out) except -1:
-    cdef Py_ssize_t i, j, k = a.shape[1]
-    if k != b.shape[1] or k == 0 or a.shape[0] != out.shape[0] or b.shape[0] != out.shape[1]:
-        raise ValueError(f"rows must have the same number of components, 1 or more, got {k} and {b.shape[1]}")
-    check_aligned(&a[0, 0], sizeof(component))
-    check_aligned(&b[0, 0], sizeof(component))
+    cdef Py_ssize_t i, j
+    cdef size_t width = a.itemsize
+    if a.dtype != b.dtype or a.dtype not in (np.uint32, np.uint64) or a.shape[1:] != b.shape[1:] or not a.shape[1]:
+        raise ValueError(f"rows must have as many components, of one type, got {a.shape} and {b.shape}")
+    found = np.zeros((len(a), len(b)), np.int64)
+    cdef int64_t[:, ::1] out = found
+    cdef const uint8_t[:, ::1] rows = a.view(np.uint8), others = b.view(np.uint8)
+    cdef size_t k = rows.shape[1] // width
+    check_aligned(&rows[0, 0], width)
+    check_aligned(&others[0, 0], width)
     with nogil:
-        for i in range(a.shape[0]):
-            for j in range(b.shape[0]):
-                if component is uint64_t:
-                    out[i, j] = _kernels.count_equal_64(&a[i, 0], &b[j, 0], k)
+        for i in range(out.shape[0]):
+            for j in range(out.shape[1]):
+                if width == 8:
+                    out[i, j] = _kernels.count_equal_64(<const uint64_t *> &rows[i, 0], <const uint64_t *> &others[j, 0], k)
                 else:
-                    out[i, j] = _kernels.count_equal_32(<const uint32_t *> &a[i, 0], <const uint32_t *> &b[j, 0], k)
-    return 0
+                    out[i, j] = _kernels.count_equal_32(<const uint32_t *> &rows[i, 0], <const uint32_t *> &others[j, 0], k)
+    return found
 
 
 # ---- band keys ----

@@ -421,12 +421,12 @@ def keep_similar(int32_t[::1] links not None, const uint64_t[:, ::1] low_bits no
     among.kernels, among.rows = chosen_kernels(), &low_bits[0, 0]
     among.words, among.bits, among.most = low_bits.shape[1] // bits if bits else 0, bits, most
     among.settled, among.entered, among.limit = settled, entered, limit
-    cdef int32_t[:, ::1] scratch = np.zeros((7, n), np.int32)
-    cdef int32_t *firsts = &scratch[0, 0]  # by document: the first one of its bucket
-    cdef int32_t *sizes = &scratch[1, 0]   # by that one
-    cdef int32_t *places = &scratch[2, 0]  # likewise, where the next member of the bucket goes
-    cdef int32_t *members = &scratch[3, 0]
-    bucket.heads, bucket.following, bucket.last = &scratch[4, 0], &scratch[5, 0], &scratch[6, 0]
+    cdef int32_t[::1] scratch = np.zeros(7 * n, np.int32)
+    cdef int32_t *firsts = &scratch[0]  # by document: the first one of its bucket
+    cdef int32_t *sizes = firsts + n    # by that one
+    cdef int32_t *places = sizes + n    # likewise, where the next member of the bucket goes
+    cdef int32_t *members = places + n
+    bucket.heads, bucket.following, bucket.last = members + n, members + 2 * n, members + 3 * n
     with nogil:
         for i in range(n):
             j = links[i]

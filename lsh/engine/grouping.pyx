@@ -41,13 +41,13 @@ cdef object _checked_order(order, Py_ssize_t count):
     return own
 
 
-def pack_low_bits(const uint8_t[:, ::1] rows not None, size_t bits):
+def pack_low_bits(rows not None, size_t bits):
     """Take the low bits of the components of sketches together, so that two are compared in a few instructions.
 
     Parameters
     ----------
     rows : numpy.ndarray
-        uint8, shape ``(n, k)``: the lowest byte of each component.
+        uint8, shape ``(n, k)``, C-contiguous: the lowest byte of each component.
     bits : int
         How many bits of each, 1 to 8.
 
@@ -56,17 +56,18 @@ def pack_low_bits(const uint8_t[:, ::1] rows not None, size_t bits):
     numpy.ndarray
         uint64, shape ``(n, bits * ceil(k / 64))``.
     """
-    cdef Py_ssize_t i
-    cdef size_t k = rows.shape[1]
+    cdef size_t i, count = rows.shape[0], k = rows.shape[1]
+    cdef size_t words = bits * ((k + 63) // 64)
     cdef const c.lsh_kernels *kernels = chosen_kernels()
-    if not 1 <= bits <= 8 or k < 1:
+    cdef const uint8_t[::1] given = rows.reshape(-1)
+    if not 1 <= bits <= 8 or k < 1 or <size_t> given.shape[0] != count * k:
         raise ValueError(f"bits must be 1 to 8, and components 1 or more, got {bits} and {k}")
-    packed = np.empty((rows.shape[0], bits * ((k + 63) // 64)), np.uint64)
-    cdef uint64_t[:, ::1] out = packed
+    packed = np.empty(count * words, np.uint64)
+    cdef uint64_t[::1] out = packed
     with nogil:
-        for i in range(rows.shape[0]):
-            kernels.pack_low_bits(&rows[i, 0], k, bits, &out[i, 0])
-    return packed
+        for i in range(count):
+            kernels.pack_low_bits(&given[i * k], k, bits, &out[i * words])
+    return packed.reshape(count, words)
 
 
 cdef class _LinkScratch:

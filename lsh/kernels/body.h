@@ -211,31 +211,6 @@ static size_t LSH_SYMBOL(lsh_filter_8)(const uint8_t *matrix, size_t k, size_t l
     return filter_bytes(matrix, k, least, document, others, along, count);
 }
 
-/* Pack 64 bytes. A product brings the lowest bits of eight bytes together in the top byte. */
-static void pack_word(const uint8_t bytes[64], size_t bits, uint64_t *packed)
-{
-    uint64_t eights[8];
-    memcpy(eights, bytes, sizeof eights);
-    for (size_t j = 0; j < bits; j++) {
-        uint64_t word = 0;
-        for (size_t i = 0; i < 8; i++)
-            word |= ((eights[i] >> j & 0x0101010101010101u) * 0x0102040810204080u >> 56) << 8 * i;
-        packed[j] = word;
-    }
-}
-
-static void LSH_SYMBOL(lsh_pack_low_bits)(const uint8_t *bytes, size_t k, size_t bits, uint64_t *packed)
-{
-    size_t first = 0;
-    for (; first + 64 <= k; first += 64, packed += bits)
-        pack_word(bytes + first, bits, packed);
-    if (first < k) {
-        uint8_t padded[64] = {0};
-        memcpy(padded, bytes + first, k - first);
-        pack_word(padded, bits, packed);
-    }
-}
-
 LSH_INLINE size_t find_similar(const uint64_t *rows, const size_t words, const size_t bits, size_t most, size_t row,
                                const int32_t *others, size_t count)
 {
@@ -260,9 +235,7 @@ LSH_INLINE size_t find_similar(const uint64_t *rows, const size_t words, const s
 static size_t LSH_SYMBOL(lsh_find_similar)(const uint64_t *rows, size_t words, size_t bits, size_t most, size_t row,
                                            const int32_t *others, size_t count)
 {
-    if (words == 2 && bits == 2) /* the usual sizes, for which the loops are unrolled */
-        return find_similar(rows, 2, 2, most, row, others, count);
-    if (words == 2 && bits == 4)
+    if (words == 2 && bits == 4) /* the size of low thresholds and of families, for which the loops are unrolled */
         return find_similar(rows, 2, 4, most, row, others, count);
     return find_similar(rows, words, bits, most, row, others, count);
 }
@@ -288,7 +261,7 @@ const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .count_equal_8 = LSH_SYMBOL(lsh_count_equal_8),
     .count_equal_32 = LSH_SYMBOL(lsh_count_equal_32),
     .count_equal_64 = LSH_SYMBOL(lsh_count_equal_64),
-    .pack_low_bits = LSH_SYMBOL(lsh_pack_low_bits),
+    .pack_low_bits = lsh_pack_low_bits,
     .find_similar = LSH_SYMBOL(lsh_find_similar),
     .filter_8 = LSH_SYMBOL(lsh_filter_8),
     .band_keys_32 = LSH_SYMBOL(lsh_band_keys_32),

@@ -273,6 +273,9 @@ struct lsh_kernels {
     size_t (*count_common)(const uint64_t *a, const uint64_t *b, size_t words);
 };
 
+/* low_bits.c, the same at every level: more would be larger, not faster. */
+void lsh_pack_low_bits(const uint8_t *bytes, size_t k, size_t bits, uint64_t *packed);
+
 extern const struct lsh_kernels lsh_kernels_baseline, lsh_kernels_avx2, lsh_kernels_avx512, lsh_kernels_neon;
 
 /* The kernels of a level by its name; NULL where this build or this CPU lacks it. NULL asks for the best level. */

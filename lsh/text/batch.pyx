@@ -10,7 +10,7 @@ cached in the objects. A ``bytearray`` or ``memoryview``, which may change, is c
 from cpython.bytearray cimport PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, uint8_t, uint64_t
+from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memmove
 
@@ -422,8 +422,8 @@ def same_texts(Batch a not None, places_a not None, Batch b not None, places_b n
     """Tell whether the texts of `a` at `places_a` equal those of `b` at `places_b`, pair by pair."""
     cdef Py_ssize_t i, j, k
     cdef bint same = True, inside = True
-    cdef const int32_t[::1] ours = np.array(places_a, np.int32).reshape(-1)
-    cdef const int32_t[::1] theirs = np.array(places_b, np.int32).reshape(-1)
+    cdef const long long[::1] ours = np.array(places_a, np.longlong).reshape(-1)
+    cdef const long long[::1] theirs = np.array(places_b, np.longlong).reshape(-1)
     if ours.shape[0] != theirs.shape[0]:
         raise ValueError(f"places must be as many, got {ours.shape[0]} and {theirs.shape[0]}")
     with nogil:

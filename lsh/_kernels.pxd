@@ -196,14 +196,6 @@ cdef extern from "kernels/kernels.h" nogil:
     bint lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
                         lsh_link_record *records, uint32_t *table, int32_t *links)
 
-    ctypedef struct lsh_key_slot:
-        pass
-
-    size_t lsh_link_part(const uint64_t *keys, const uint8_t *chosen, size_t count, size_t first, bint backwards,
-                         bint enter, bint replace, uint32_t part, uint32_t parts, lsh_key_slot *table, size_t slots,
-                         size_t *used, int32_t *pairs)
-    void lsh_link_grow(const lsh_key_slot *old, size_t count, uint32_t parts, lsh_key_slot *table, size_t slots)
-
     enum:
         LSH_NOTHING
 

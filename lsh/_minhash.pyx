@@ -560,9 +560,11 @@ def count_equal(a not None, b not None):
         for i in range(out.shape[0]):
             for j in range(out.shape[1]):
                 if width == 8:
-                    out[i, j] = _kernels.count_equal_64(<const uint64_t *> &rows[i, 0], <const uint64_t *> &others[j, 0], k)
+                    out[i, j] = _kernels.count_equal_64(<const uint64_t *> &rows[i, 0],
+                                                        <const uint64_t *> &others[j, 0], k)
                 else:
-                    out[i, j] = _kernels.count_equal_32(<const uint32_t *> &rows[i, 0], <const uint32_t *> &others[j, 0], k)
+                    out[i, j] = _kernels.count_equal_32(<const uint32_t *> &rows[i, 0],
+                                                        <const uint32_t *> &others[j, 0], k)
     return found
 
 

@@ -11,7 +11,7 @@ from libc.string cimport memmove
 
 from lsh cimport _kernels as c
 from lsh.base.components cimport find
-from lsh.base.memory cimport acquire, check_aligned
+from lsh.base.memory cimport acquire
 from lsh._minhash cimport check_signals, chosen_kernels
 from lsh.text.sets cimport ShingleSets
 
@@ -185,7 +185,6 @@ cdef class Pairs:
     def __cinit__(self, Similarity similarity not None, const int32_t[:, ::1] links not None, firsts not None,
                   double threshold):
         cdef Py_ssize_t count = links.shape[1]
-        check_aligned(&links[0, 0], sizeof(int32_t))
         if count and not (-1 <= np.min(links) and np.max(links) < count):
             raise ValueError("links must lead to documents")
         self.similarity, self.links, self.threshold = similarity, links, threshold
@@ -416,8 +415,6 @@ def keep_similar(int32_t[::1] links not None, const uint64_t[:, ::1] low_bits no
     cdef bint inside = True
     if low_bits.shape[0] != n or n > _MAX_DOCUMENTS or bits > 8 or (bits and low_bits.shape[1] % bits):
         raise ValueError(f"low_bits must have {bits} words, or a multiple, for each of {n} documents")
-    check_aligned(&links[0], sizeof(int32_t))
-    check_aligned(&low_bits[0, 0], sizeof(uint64_t))
     among.kernels, among.rows = chosen_kernels(), &low_bits[0, 0]
     among.words, among.bits, among.most = low_bits.shape[1] // bits if bits else 0, bits, most
     among.settled, among.entered, among.limit = settled, entered, limit

@@ -8,6 +8,7 @@ from 0 here: component by component, and in the order of the walk within each. `
 threads.
 """
 
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.math cimport fmax, fmin
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
@@ -15,7 +16,7 @@ from libc.string cimport memset
 from lsh.engine.comparing cimport FILTERED, RUN, Similarity
 from lsh.engine.families cimport Family
 from lsh.base.components cimport find, flatten, root_of, unite
-from lsh.base.memory cimport acquire, check_aligned
+from lsh.base.memory cimport acquire
 
 import threading
 
@@ -62,7 +63,7 @@ cdef class Components:
         cdef int32_t pair[2]
         cdef uint32_t count = <uint32_t> self.parents.shape[0]
         cdef bint inside = True
-        _check_pairs(pairs, numbers)
+        _check_pairs(pairs)
         acquire(self.lock)
         try:
             with nogil:
@@ -113,11 +114,10 @@ cdef class Components:
         return documents, np.concatenate([np.zeros(1, np.int64), ends[roots]])
 
 
-cdef int _check_pairs(const int32_t[:, ::1] pairs, const int32_t[::1] numbers) except -1:
+cdef int _check_pairs(const int32_t[:, ::1] pairs) except -1:
     if pairs.shape[1] != 2:
-        raise ValueError(f"pairs must have two columns, got {pairs.shape[1]}")
-    check_aligned(&pairs[0, 0], sizeof(int32_t))
-    return check_aligned(&numbers[0], sizeof(int32_t))
+        raise ValueError("pairs must have two columns")
+    return 0
 
 
 cdef inline bint renumber(const int32_t[:, ::1] pairs, Py_ssize_t i, const int32_t[::1] numbers, uint32_t count,
@@ -140,8 +140,7 @@ def write_links(const int32_t[:, ::1] pairs not None, const int32_t[::1] numbers
     cdef Py_ssize_t i
     cdef int32_t pair[2]
     cdef bint inside = True
-    _check_pairs(pairs, numbers)
-    check_aligned(&links[0], sizeof(int32_t))
+    _check_pairs(pairs)
     with nogil:
         for i in range(pairs.shape[0]):
             inside = renumber(pairs, i, numbers, <uint32_t> links.shape[0], pair)
@@ -214,8 +213,6 @@ cdef class Decisions:
             raise ValueError("settled and limit must be 0 or more, and links of less than 2**31 documents")
         if members.shape[0] != links.shape[0] or members.shape[1] != count:
             raise ValueError("members must be as large as links")
-        check_aligned(&links[0, 0], sizeof(int32_t))
-        check_aligned(&members[0, 0], sizeof(int32_t))
         own = np.array(ranks, np.int32).reshape(-1)
         if len(own) != count:
             raise ValueError(f"ranks must be of {count} documents, got {len(own)}")
@@ -223,7 +220,6 @@ cdef class Decisions:
         self.count, self.settled, self.threshold, self.limit, self.floor = count, settled, threshold, limit, floor
         self.runs, self.family, self.bits, self.family_bytes, self.parents = runs, family, bits, family_bytes, None
         if runs is not None:
-            check_aligned(&runs[0, 0], sizeof(int32_t))
             if runs.shape[0] != links.shape[0] or runs.shape[1] != count:
                 raise ValueError("runs must be as large as links")
             runs[:] = 0
@@ -291,6 +287,18 @@ cdef inline void enter(int32_t *members, Py_ssize_t count, int32_t bucket, int32
         members[bucket + number + 1] = document
 
 
+cdef struct Near:
+    # A pair just below the threshold, and the first band that the two share.
+    int32_t document
+    int32_t other
+    int32_t band
+    int32_t rank                       # of the document
+    double value
+
+
+_NEAR = np.dtype([("document", "i4"), ("other", "i4"), ("band", "i4"), ("rank", "i4"), ("value", "f8")])
+
+
 cdef class Walk:
     """Decide document by document which are kept.
 
@@ -333,10 +341,7 @@ cdef class Walk:
     cdef Py_ssize_t stop               # and it has no others than those before this one
     cdef Py_ssize_t next               # the document that `run` ended before
     cdef Py_ssize_t kept               # how many these documents are
-    cdef int32_t[NEAR] near_document
-    cdef int32_t[NEAR] near_other
-    cdef double[NEAR] near_value
-    cdef int32_t[NEAR] near_band       # the first band that the two share
+    cdef Near[NEAR] nearest
     cdef Py_ssize_t num_near
     cdef Py_ssize_t least_near         # the least of them, once they are NEAR
     cdef double floor                  # of the decisions when `run` began
@@ -402,13 +407,10 @@ cdef class Walk:
         They are in descending order of similarity, then in the order in which the walk finds them: by document, by the
         first band that the two share, the latest other one first.
         """
-        count = self.num_near
-        documents = np.array(<int32_t[:NEAR]> self.near_document)[:count]
-        others = np.array(<int32_t[:NEAR]> self.near_other)[:count]
-        values = np.array(<double[:NEAR]> self.near_value)[:count]
-        bands = np.array(<int32_t[:NEAR]> self.near_band)[:count]
-        order = np.lexsort((-others, bands, np.asarray(self.ranks)[documents], -values))
-        return documents[order], others[order], values[order]
+        size = self.num_near * <Py_ssize_t> sizeof(Near)
+        found = np.frombuffer(PyBytes_FromStringAndSize(<const char *> self.nearest, size), _NEAR)
+        found = found[np.lexsort((-found["other"], found["band"], found["rank"], -found["value"]))]
+        return found["document"], found["other"], found["value"]
 
     cdef int _begin(self, Py_ssize_t start, Py_ssize_t stop) except -1:
         if not 0 <= start <= stop <= self.all.count:
@@ -422,7 +424,7 @@ cdef class Walk:
         self.similarity.end()
         if self.num_near == NEAR:
             with self.all.lock:
-                self.all.floor = max(self.all.floor, self.near_value[self.least_near])
+                self.all.floor = max(self.all.floor, self.nearest[self.least_near].value)
         return 0
 
     cdef inline int32_t _number(self, Py_ssize_t band, int32_t document) noexcept nogil:
@@ -605,36 +607,35 @@ cdef class Walk:
         """Similarities below this value change nothing."""
         cdef double least = self.floor
         if self.num_near == NEAR:
-            least = fmax(least, self.near_value[self.least_near])
+            least = fmax(least, self.nearest[self.least_near].value)
         return fmin(self.threshold, least)
 
     cdef void _remember(self, int32_t document, int32_t other, int32_t band, double value) noexcept nogil:
         """Add a pair to the nearest pairs below the threshold, if it is one."""
+        cdef Near one = Near(document, other, band, self.ranks[document], value)
         cdef Py_ssize_t i, at = self.num_near
         if at == NEAR:
             at = self.least_near
-            if not self._is_nearer(value, document, band, other, at):
+            if not _is_nearer(&one, &self.nearest[at]):
                 return
         else:
             self.num_near += 1
-        self.near_document[at], self.near_other[at] = document, other
-        self.near_value[at], self.near_band[at] = value, band
+        self.nearest[at] = one
         if self.num_near < NEAR:
             return
         at = 0
         for i in range(1, NEAR):
-            if self._is_nearer(self.near_value[at], self.near_document[at], self.near_band[at], self.near_other[at], i):
+            if _is_nearer(&self.nearest[at], &self.nearest[i]):
                 at = i
         self.least_near = at
 
-    cdef bint _is_nearer(self, double value, int32_t document, int32_t band, int32_t other,
-                         Py_ssize_t at) noexcept nogil:
-        """Tell whether a pair comes before the one that is remembered at `at`; see `near`."""
-        cdef int32_t rank = self.ranks[document], rank_there = self.ranks[self.near_document[at]]
-        if value != self.near_value[at]:
-            return value > self.near_value[at]
-        if rank != rank_there:
-            return rank < rank_there
-        if band != self.near_band[at]:
-            return band < self.near_band[at]
-        return other > self.near_other[at]
+
+cdef bint _is_nearer(const Near *one, const Near *other) noexcept nogil:
+    """Tell whether a pair comes before another one; see `Walk.near`."""
+    if one.value != other.value:
+        return one.value > other.value
+    if one.rank != other.rank:
+        return one.rank < other.rank
+    if one.band != other.band:
+        return one.band < other.band
+    return one.other > other.other

@@ -17,21 +17,6 @@ class Linker:
     def link(self, keys: _Uint64, links: _Int32) -> None: ...
     def shared(self, links: _Int32) -> tuple[_Int32, _Int32]: ...
 
-@final
-class KeyTable:
-    def __new__(cls, keys: int) -> KeyTable: ...
-    def start(self, part: int, parts: int) -> None: ...
-    def link(
-        self,
-        keys: _Uint64,
-        chosen: np.ndarray[Any, np.dtype[np.uint8]],
-        first: int,
-        pairs: _Int32,
-        backwards: bool = False,
-        enter: bool = True,
-        replace: bool = True,
-    ) -> int: ...
-
 def first_copies(links: _Int32, order: _Int32) -> _Int32: ...
 
 @final

@@ -2,9 +2,8 @@
 """Band keys to buckets.
 
 For a corpus, a bucket is a chain: `Linker` gives each document, for each band, its latest predecessor in the same
-bucket, and the walks of `comparing` follow the chains. `KeyTable` finds the same predecessors in less memory, part by
-part of the keys. For a cache, which grows and shrinks, `BucketTables` holds one hash table a band. Arguments are
-checked here; `lsh.engine.dedup` and `lsh.store.cache` give them their meaning.
+bucket, and the walks of `deciding` follow the chains. For a cache, which grows and shrinks, `BucketTables` holds one
+hash table a band. Arguments are checked here; `lsh.engine.dedup` and `lsh.store.cache` give them their meaning.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -13,7 +12,7 @@ from libc.string cimport memset
 
 from lsh cimport _kernels as c
 from lsh._minhash cimport chosen_kernels
-from lsh.base.memory cimport acquire, check_aligned, resize
+from lsh.base.memory cimport acquire, resize
 
 import threading
 
@@ -21,7 +20,6 @@ import numpy as np
 
 cdef enum:
     SMALLEST_TABLE = 8
-    TABLE_BLOCK = 1 << 12  # documents of a KeyTable between two checks of its free slots
 
 ctypedef fused component:
     uint32_t
@@ -128,8 +126,6 @@ cdef class Linker:
             raise ValueError(
                 f"keys and links must be of {self.count} documents, got {keys.shape[0]} and {links.shape[0]}"
             )
-        check_aligned(&keys[0], sizeof(uint64_t))
-        check_aligned(&links[0], sizeof(int32_t))
         if taking_part == 0:
             links[:] = -1
             return
@@ -172,103 +168,6 @@ cdef class Linker:
         return members, found
 
 
-cdef class KeyTable:
-    """Link documents with a table that holds one part of all keys at a time, to save memory.
-
-    The table takes 24 bytes a key. Not safe to share between threads.
-
-    Parameters
-    ----------
-    keys : int
-        The number of different keys that are expected in a part; with more, the table grows.
-    """
-
-    cdef c.lsh_key_slot *table
-    cdef size_t slots, used
-    cdef uint32_t number, parts
-    cdef object lock
-
-    def __cinit__(self, Py_ssize_t keys):
-        self.lock = threading.Lock()
-        self.slots = 2 * <size_t> max(keys, TABLE_BLOCK)  # unsigned: a product of signed numbers may not overflow
-        self.table = <c.lsh_key_slot *> resize(NULL, self.slots, sizeof(c.lsh_key_slot))
-        self.start(0, 1)
-
-    def __dealloc__(self):
-        free(self.table)
-
-    def start(self, uint32_t part, uint32_t parts):
-        """Remove all keys, and start with part `part` of `parts`."""
-        if not part < parts < 1 << 16:
-            raise ValueError(f"part must be less than parts, and parts less than 65,536, got {part} and {parts}")
-        acquire(self.lock)
-        try:
-            self.number, self.parts, self.used = part, parts, 0
-            memset(self.table, 0xFF, self.slots * sizeof(c.lsh_key_slot))
-        finally:
-            self.lock.release()
-
-    def link(self, const uint64_t[::1] keys not None, const uint8_t[::1] chosen not None, Py_ssize_t first,
-             int32_t[:, ::1] pairs not None, bint backwards=False, bint enter=True, bint replace=True):
-        """Look up the keys of some documents, and add the documents to the table; the GIL is released.
-
-        Parameters
-        ----------
-        keys : numpy.ndarray
-            uint64: the keys of documents first, first + 1, ...
-        chosen : numpy.ndarray
-            uint8, as many: 0 for a document to skip.
-        first : int
-            The first document.
-        pairs : numpy.ndarray
-            Receives the pairs: int32, shape ``(n, 2)`` with n at least the number of keys.
-        backwards : bool, optional
-            Whether to look up the documents in descending order.
-        enter : bool, optional
-            Whether documents are added to the table, or only looked up.
-        replace : bool, optional
-            Whether a document replaces an earlier one with the same key.
-
-        Returns
-        -------
-        int
-            The number of pairs: a document, and the latest one before it with the same key, or the first one without
-            `replace`. Only keys of the current part are looked up.
-        """
-        cdef Py_ssize_t done = 0, at, more
-        cdef size_t found = 0
-        if chosen.shape[0] != keys.shape[0] or pairs.shape[0] < keys.shape[0] or pairs.shape[1] != 2:
-            raise ValueError("chosen and pairs must be of as many documents as keys")
-        if not 0 <= first <= (<Py_ssize_t> 1 << 31) - keys.shape[0]:
-            raise ValueError(f"documents must be from 0 to 2147483647, got {first} and {keys.shape[0]} of them")
-        check_aligned(&keys[0], sizeof(uint64_t))
-        check_aligned(&pairs[0, 0], sizeof(int32_t))
-        acquire(self.lock)
-        try:
-            with nogil:
-                while done < keys.shape[0]:
-                    more = min(keys.shape[0] - done, <Py_ssize_t> TABLE_BLOCK)
-                    at = keys.shape[0] - done - more if backwards else done
-                    if self.used + TABLE_BLOCK > self.slots - self.slots // 8:
-                        self._grow()
-                    found += c.lsh_link_part(&keys[at], &chosen[at], more, first + at, backwards, enter, replace,
-                                             self.number, self.parts, self.table, self.slots, &self.used,
-                                             &pairs[0, 0] + 2 * found)
-                    done += more
-        finally:
-            self.lock.release()
-        return found
-
-    cdef int _grow(self) except -1 nogil:
-        cdef size_t slots = 2 * self.slots
-        cdef c.lsh_key_slot *table = <c.lsh_key_slot *> resize(NULL, slots, sizeof(c.lsh_key_slot))
-        memset(table, 0xFF, slots * sizeof(c.lsh_key_slot))
-        c.lsh_link_grow(self.table, self.slots, self.parts, table, slots)
-        free(self.table)
-        self.table, self.slots = table, slots
-        return 0
-
-
 def first_copies(const int32_t[::1] links not None, order not None):
     """Return the first document of each chain of links for all that are on it.
 
@@ -288,7 +187,6 @@ def first_copies(const int32_t[::1] links not None, order not None):
     cdef int32_t document, other
     cdef const int32_t[::1] taking_part = _checked_order(order, count)
     cdef int32_t[::1] firsts = np.full(count, -1, np.int32)
-    check_aligned(&links[0], sizeof(int32_t))
     if count and not (-1 <= np.min(links) and np.max(links) < count):
         raise ValueError("links must lead to documents")
     for i in range(taking_part.shape[0]):
@@ -463,8 +361,6 @@ cdef class BucketTables:
         cdef Py_ssize_t i
         if keys.shape[0] != self.num_bands or keys.shape[1] != documents.shape[0]:
             raise ValueError("keys must have shape (bands, documents)")
-        check_aligned(&keys[0, 0], sizeof(uint64_t))
-        check_aligned(&documents[0], sizeof(uint32_t))
         for i in range(documents.shape[0]):
             if documents[i] >= self.capacity:
                 raise ValueError(f"document {documents[i]} is beyond the reserved {self.capacity}")
@@ -509,7 +405,6 @@ cdef class BucketTables:
         cdef _Found found = _Found()
         if keys.shape[0] != self.num_bands or not 0 <= first <= keys.shape[1]:
             raise ValueError(f"keys must have shape ({self.num_bands}, queries), and first must be at most the queries")
-        check_aligned(&keys[0, 0], sizeof(uint64_t))
         cdef int64_t[::1] bounds = np.zeros(keys.shape[1] - first + 1, np.int64)
         acquire(self.lock)
         try:

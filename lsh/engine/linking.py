@@ -1,9 +1,8 @@
 """Find documents with equal keys, such as band keys or content keys, within a limit of memory.
 
 Documents have an order, in which they are decided. A link is a pair: a document, and the latest document before it in
-this order that has the same key. If there is enough memory, all documents are linked at once (`Linker`), several bands
-at the same time. Otherwise the keys are divided into parts, and each part takes one pass over the column of keys
-(`KeyTable`). Both ways find the same links.
+this order that has the same key. If there is enough memory, all documents are linked at once, several bands at the same
+time. Otherwise the keys are divided into parts by their hashes, and each part takes one pass over the column of keys.
 
 A shared bucket is only a suspicion. Before it connects two documents, low bits of the components of their fingerprints
 are compared (`LowBits`): a bucket is divided into groups, and a link leads to the latest document before in the same
@@ -21,16 +20,19 @@ import numpy as np
 from lsh.base.arrays import Array
 from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget, SpilledColumn
 from lsh.engine.comparing import keep_similar
-from lsh.engine.grouping import KeyTable, Linker, first_copies, pack_low_bits
+from lsh.engine.grouping import Linker, first_copies, pack_low_bits
 
 ORDER_BYTES = 16  # per document, for `Linker`: the order, a copy of it, and a check of both
 LINKER_BYTES = 36  # per document and thread, for `Linker`: key, link, record and table
-TABLE_BYTES = 24  # per key, for `KeyTable`
+PART_BYTES = 72  # per document of a part of the keys: key and number, twice, and what `Linker` takes
 MEMBER_BYTES = 52  # per document that shares a bucket of a band, for its groups; without its low bits
 MAX_PARTS = 1 << 12
 LIMIT = 1 << 16  # a document is compared with so many others of a bucket at most, to find its group
 PIECE = 1 << 16  # pairs that are made at once
-RANK_BITS, RANK = np.uint64(32), np.uint64(2**32 - 1)
+SPREAD, HALF = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(32),
+)  # 2**64 / golden ratio: a product has its best bits at the top
 
 
 def positions_of(flags: Array, start: int = 0) -> Array:
@@ -198,7 +200,7 @@ class Links:
         """Choose into how many parts the keys are divided, so that the table of each thread fits into the bound."""
         self._spill.release_columns()
         self._keys = max(int(np.count_nonzero(self._chosen)), 1)
-        needed = (TABLE_BYTES + self._member_bytes) * self._keys * self.num_threads
+        needed = (PART_BYTES + self._member_bytes) * self._keys * self.num_threads
         self._parts = min(-(-needed // max(self._spill.room, 1)), MAX_PARTS)
         self.num_bytes = needed // self._parts
         given = self._order.given
@@ -210,19 +212,11 @@ class Links:
         """Return for each document the first one with the same key, int32; -1 for a document that is not chosen."""
         if self._linker is not None:
             return first_copies(self._all_links(keys)[1], self._documents)
-        table = self._table()
-        if self._order.given is None:
-            numbers = np.arange(len(self._chosen), dtype=np.int32)
-            firsts = np.where(self._chosen, numbers, np.int32(-1))
-            for part in range(self._parts):
-                for pairs in self._linked(keys, table, part, replace=False):
-                    firsts[pairs[:, 0]] = pairs[:, 1]
-            return firsts
-        links = np.full(len(self._chosen), -1, np.int32)
+        firsts = np.where(self._chosen, np.arange(len(self._chosen), dtype=np.int32), np.int32(-1))
         for part in range(self._parts):
-            for pairs in self._linked(keys, table, part):
-                links[pairs[:, 0]] = pairs[:, 1]
-        return first_copies(links, self._order.documents(self._chosen))
+            members, links = self._of_part(keys, part)
+            firsts[members] = members[first_copies(links, np.arange(len(members), dtype=np.int32))]
+        return firsts
 
     def of_band(self, keys: SpilledColumn) -> BandLinks:
         """Return the links of a band; the keys are freed."""
@@ -235,10 +229,8 @@ class Links:
     def _all_or_parts(self, keys: SpilledColumn) -> Iterator[tuple[Array, Array]]:
         """Yield the documents of whole buckets in order, and for each the place of the one before it there, or -1."""
         if self._linker is None:
-            table = self._table()
             for part in range(self._parts):
-                pairs = [np.empty((0, 2), np.int32), *map(np.array, self._linked(keys, table, part))]
-                yield self._shared(np.concatenate(pairs))
+                yield self._of_part(keys, part)
             keys.free()
             return
         scratch = self._all_links(keys)
@@ -247,17 +239,26 @@ class Links:
         self._idle.append(scratch)
         yield shared
 
-    def _shared(self, pairs: Array) -> tuple[Array, Array]:
-        """Return the documents of pairs in order, and for each the place of the one before it, or -1."""
-        flags = np.zeros(len(self._chosen), np.bool_)
-        flags[pairs] = True
-        members = self._order.documents(flags)
-        del flags
-        places = np.empty(len(self._chosen), np.int32)  # of members only; other places are not touched
-        places[members] = np.arange(len(members), dtype=np.int32)
-        links = np.full(len(members), -1, np.int32)
-        links[places[pairs[:, 0]]] = places[pairs[:, 1]]
-        return members, links
+    def _of_part(self, keys: SpilledColumn, part: int) -> tuple[Array, Array]:
+        """Return the same for the keys of one part, which are those of a range of their hashes."""
+        found, documents, entered = [np.empty(0, np.uint64)], [np.empty(0, np.int32)], 0
+        for number, (start, stop, backwards) in enumerate(self._order.runs):
+            for at, rows in keys.parts(start, stop, backwards):
+                parts = (rows * SPREAD >> HALF) * np.uint64(self._parts) >> HALF
+                here = np.flatnonzero((parts == part) & self._chosen[at : at + len(rows)])
+                here = here[::-1] if backwards else here
+                found.append(rows[here])
+                documents.append(here.astype(np.int32) + np.int32(at))
+                entered += len(here) if number < self._order.entered else 0
+        own, numbers = np.concatenate(found), np.concatenate(documents)
+        del found, documents
+        if self._order.given is not None:
+            by_rank = np.argsort(self._ranks[numbers])
+            own, numbers = own[by_rank], numbers[by_rank]
+        linker, links = Linker(len(own), np.arange(len(own), dtype=np.int32), entered), np.empty(len(own), np.int32)
+        linker.link(own, links)
+        places, previous = linker.shared(links)
+        return numbers[places], previous
 
     def _grouped(self, members: Array, links: Array, found: SpilledColumn) -> tuple[int, int]:
         """Append the links within groups to `found`; return `shared` and `left_out`."""
@@ -281,47 +282,3 @@ class Links:
             keys, links = np.empty(len(column), np.uint64), np.empty(len(column), np.int32)
         self._linker.link(column.read(out=keys), links)
         return keys, links
-
-    def _table(self) -> KeyTable:
-        return KeyTable(-(-self._keys // self._parts))
-
-    def _linked(self, keys: SpilledColumn, table: KeyTable, part: int, replace: bool = True) -> Iterator[Array]:
-        """Yield pairs for a part of the keys: links, or without `replace` each document and the first with its key.
-
-        Where another order is given, the keys are linked in order of position first.
-        """
-        table.start(part, self._parts)
-        if self._order.given is None:
-            return self._passed(keys, table, replace)
-        return self._ranked(self._passed(keys, table, replace=False), self._order.given)
-
-    def _passed(self, keys: SpilledColumn, table: KeyTable, replace: bool) -> Iterator[Array]:
-        """Yield the pairs of one pass over the keys, in the order of its runs; each is valid until the next one."""
-        pairs, chosen = np.empty((0, 2), np.int32), self._chosen.view(np.uint8)
-        for number, (start, stop, backwards) in enumerate(self._order.runs):
-            enter = number < self._order.entered
-            for at, rows in keys.parts(start, stop, backwards):
-                if len(pairs) < len(rows):
-                    pairs = np.empty((len(rows), 2), np.int32)
-                count = table.link(rows, chosen[at : at + len(rows)], at, pairs, backwards, enter, replace)
-                yield pairs[:count]
-
-    def _ranked(self, passed: Iterator[Array], given: Array) -> Iterator[Array]:
-        """Yield links in another order for pairs of a document and the first one with its key.
-
-        Documents with the same key are put in order by sorting numbers of 64 bits, which have the first one, and the
-        rank of a document.
-        """
-        codes = self._spill.column(np.uint64)
-        for pairs in passed:
-            firsts = np.unique(pairs[:, 1])
-            codes.append(pairs[:, 1].astype(np.uint64) << RANK_BITS | self._ranks[pairs[:, 0]])
-            codes.append(firsts.astype(np.uint64) << RANK_BITS | self._ranks[firsts])
-        ordered = codes.read()
-        codes.free()
-        ordered.sort()
-        for start in range(0, len(ordered) - 1, PIECE):
-            piece = ordered[start : start + PIECE + 1]
-            linked = piece[1:] >> RANK_BITS == piece[:-1] >> RANK_BITS
-            linked &= piece[1:] != piece[:-1]  # a first document may be there more than once
-            yield given[np.stack([piece[1:][linked], piece[:-1][linked]], axis=1) & RANK]

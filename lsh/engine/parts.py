@@ -88,9 +88,9 @@ def decide(
         shape, threads = part.links.shape, worth(num_threads, part.links.size)
         in_threads = partial(map_in_order, num_threads=threads)
         runs = make_members(shape) if rule.components else None
-        values = part.ranks, rule.settled, rule.threshold, rule.limit, runs, FAMILY
-        values = *values, rule.bits, rule.family_bytes // num_threads
-        decisions = Decisions(part.links, make_members(shape), *values, floor, in_threads)
+        family = FAMILY, rule.bits, rule.family_bytes // num_threads
+        values = part.ranks, rule.settled, rule.threshold, rule.limit, runs, *family, floor, in_threads
+        decisions = Decisions(part.links, make_members(shape), *values)
         work = _Work(part, decisions, rule.components, num_threads)
         for decided in work.run():
             done += decided

@@ -5,9 +5,6 @@
  * lookup waits for memory. So the documents of a band are first distributed to partitions by bits of their key, in
  * their order, and each partition has a table that fits into the cache (the partitioned hash join: Shatdal, Kant and Naughton 1994).
  *
- * If there is too little memory for the records of all documents, the keys are divided into parts, and a table holds the
- * keys of one part, with one document for each. A bucket of a million takes one slot. The lookups are prefetched.
- *
  * A cache, which grows and shrinks, has a table of bins a band instead, which probes linearly from the low bits of the key.
  */
 #include <string.h>
@@ -19,7 +16,7 @@
 
 /* With 2048 documents a partition, records and table take 64 KB, a part of any second-level cache. Dealing to more than 1024
  * partitions costs more, as each has a line of the first-level cache under way, than larger tables do. */
-enum { PARTITION = 2048, MAX_BITS = 10, SMALLEST_LG = 3, PREFETCHED = 128 };
+enum { PARTITION = 2048, MAX_BITS = 10, SMALLEST_LG = 3 };
 
 /* A table has 4 slots a document, so that a slot is mostly free; in a partition much above the mean, 1. */
 size_t lsh_link_slots(size_t entered)
@@ -88,66 +85,6 @@ int lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order,
     for (size_t p = 0, begin = 0; p < (size_t)1 << bits; begin = ends[p++])
         link_partition(records + begin, ends[p] - begin, entering[p], bits, lsh_link_slots(entered), table, links);
     return 1;
-}
-
-/* The part of a key, and its slot in the table of that part. The high half of the product is a fraction of 2**32. Its
- * product with `parts` has the number of the part as integer part; the fractional part selects the slot. */
-static uint32_t part_of(uint64_t spread, uint32_t parts) { return (uint32_t)((spread >> 32) * parts >> 32); }
-
-static size_t slot_of(uint64_t spread, uint32_t parts, size_t slots)
-{
-    return (size_t)((uint64_t)(uint32_t)((spread >> 32) * parts) * slots >> 32);
-}
-
-static lsh_key_slot *find_key(uint64_t spread, size_t at, lsh_key_slot *table, size_t slots)
-{
-    const uint32_t low = (uint32_t)spread, high = (uint32_t)(spread >> 32);
-    while (table[at].document >= 0 && (table[at].low != low || table[at].high != high))
-        at = at + 1 < slots ? at + 1 : 0;
-    return table + at;
-}
-
-size_t lsh_link_part(const uint64_t *keys, const uint8_t *chosen, size_t count, size_t first, int backwards, int enter,
-                     int replace, uint32_t part, uint32_t parts, lsh_key_slot *table, size_t slots, size_t *used,
-                     int32_t *pairs)
-{
-    size_t at[PREFETCHED], place[PREFETCHED], found = 0;
-    for (size_t i = 0; i < count;) {
-        size_t waiting = 0;
-        for (; i < count && waiting < PREFETCHED; i++) {
-            const size_t here = backwards ? count - 1 - i : i;
-            place[waiting] = here;
-            waiting += (part_of(keys[here] * SPREAD, parts) == part) & (chosen[here] != 0);
-        }
-        for (size_t k = 0; k < waiting; k++) {
-            at[k] = slot_of(keys[place[k]] * SPREAD, parts, slots);
-            lsh_prefetch(table + at[k]);
-        }
-        for (size_t k = 0; k < waiting; k++) {
-            const uint64_t spread = keys[place[k]] * SPREAD;
-            lsh_key_slot *slot = find_key(spread, at[k], table, slots);
-            const int32_t document = (int32_t)(first + place[k]);
-            const int is_known = slot->document >= 0;
-            if (is_known) {
-                pairs[2 * found] = document;
-                pairs[2 * found++ + 1] = slot->document;
-            }
-            if (enter && (replace || !is_known)) {
-                *used += !is_known;
-                *slot = (lsh_key_slot){(uint32_t)spread, (uint32_t)(spread >> 32), document};
-            }
-        }
-    }
-    return found;
-}
-
-void lsh_link_grow(const lsh_key_slot *old, size_t count, uint32_t parts, lsh_key_slot *table, size_t slots)
-{
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t spread = (uint64_t)old[i].high << 32 | old[i].low;
-        if (old[i].document >= 0)
-            *find_key(spread, slot_of(spread, parts, slots), table, slots) = old[i];
-    }
 }
 
 size_t lsh_bins_find(const uint64_t *keys, const uint32_t *heads, size_t mask, uint64_t key)

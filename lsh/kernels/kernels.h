@@ -304,26 +304,6 @@ size_t lsh_link_slots(size_t entered);
 int lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
                     lsh_link_record *records, uint32_t *table, int32_t *links);
 
-/* A slot of a table of keys: 12 bytes. It is free while `document` is less than 0. */
-typedef struct {
-    uint32_t low, high; /* of the key times an odd number */
-    int32_t document;
-} lsh_key_slot;
-
-/* Link documents by a table that holds one part of all keys, number `part` of `parts`.
- * Documents first .. first + count - 1 have these keys; those with chosen[i] == 0 are skipped. They are looked up in
- * this order, or in the reverse order with `backwards`. If the key of a document is in the table, two numbers are written
- * to `pairs`: the document, and the document in the table. With `enter`, a document whose key is new is added to the table;
- * with `replace`, a document replaces the one in the table that has its key. Returns the number of pairs, and adds the
- * number of new keys to *used.
- * parts < 2**16; the table has more free slots than there are documents; first + count <= 2**31. */
-size_t lsh_link_part(const uint64_t *keys, const uint8_t *chosen, size_t count, size_t first, int backwards, int enter,
-                     int replace, uint32_t part, uint32_t parts, lsh_key_slot *table, size_t slots, size_t *used,
-                     int32_t *pairs);
-
-/* Copy the used slots of a table of keys to a larger one, whose slots are free. */
-void lsh_link_grow(const lsh_key_slot *old, size_t count, uint32_t parts, lsh_key_slot *table, size_t slots);
-
 /* The bins of one band of a cache: an open-addressing table from key to the first document of the bin. A slot is
  * free while its head is LSH_NOTHING. mask + 1 slots, a power of two, at least one of them free. */
 #define LSH_NOTHING UINT32_MAX

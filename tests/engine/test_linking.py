@@ -12,12 +12,8 @@ from hypothesis import strategies as st
 import lsh.base.budget
 import lsh.engine.linking
 from lsh.base.budget import MemoryBudget, SpilledColumn
-from lsh.engine.grouping import KeyTable, pack_low_bits
-from lsh.engine.linking import TABLE_BYTES, Links, LowBits, Order
-
-UNDO = numpy.uint64(
-    pow(0x9E3779B97F4A7C15, -1, 2**64)
-)  # times this, keys are in neighbouring slots: see kernels/grouping.c
+from lsh.engine.grouping import pack_low_bits
+from lsh.engine.linking import PART_BYTES, Links, LowBits, Order
 
 
 def column(spill, keys) -> SpilledColumn:
@@ -67,7 +63,7 @@ def test_links_in_parts_against_twin(case, parts, chunk, most):
         patch.setattr(lsh.base.budget, "CHUNK", chunk)
         patch.setattr(lsh.base.budget, "MIN_ROWS", 2)
         patch.setattr(lsh.engine.linking, "PIECE", 3)
-        spill = MemoryBudget(TABLE_BYTES * max(len(taking_part), 1) // parts if parts else None)
+        spill = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
         low_bits = spill.column(numpy.uint64, 2)
         low_bits.append(pack_low_bits(rows, 2))
         links = Links(spill, order, chosen, 1, LowBits(low_bits, 2, most))
@@ -90,14 +86,14 @@ def test_first_documents_against_twin(case, parts):
     expected = [-1] * len(keys)
     for document in taking_part:
         expected[document] = firsts.setdefault(keys[document], document)
-    spill = MemoryBudget(TABLE_BYTES * max(len(taking_part), 1) // parts if parts else None)
+    spill = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
     assert Links(spill, order, chosen, 1).firsts(column(spill, keys)).tolist() == expected
 
 
 def test_parts_are_as_many_as_the_bound_needs():
     count = 10_000
     order, chosen = Order([(0, count, False)]), numpy.ones(count, numpy.bool_)
-    for bound, threads, parts in ((None, 2, 0), (10**6, 2, 0), (240_000, 1, 1), (240_000, 2, 2), (24_000, 3, 30)):
+    for bound, threads, parts in ((None, 2, 0), (10**6, 2, 0), (240_000, 1, 3), (240_000, 2, 6), (24_000, 3, 90)):
         links = Links(MemoryBudget(bound), order, chosen, threads)
         assert (0 if links._linker is not None else links._parts) == parts
         assert links.num_threads == (threads if bound != 10**6 else 2)
@@ -105,28 +101,3 @@ def test_parts_are_as_many_as_the_bound_needs():
     spill.reserve(500_000)  # memory for one thread is left, not for two
     links = Links(spill, order, chosen, 2)
     assert links._linker is None or links.num_threads < 2
-
-
-@pytest.mark.parametrize("kind", ["equal", "distinct", "few", "one slot"])
-def test_a_table_of_keys_grows(kind):
-    """A table that was made for few keys, or for keys that are spread over its slots, holds any others, too."""
-    count, random = 30_000, numpy.random.default_rng(2)
-    keys = {
-        "equal": numpy.full(count, 7, numpy.uint64),
-        "distinct": random.integers(0, 2**63, count).astype(numpy.uint64),
-        "few": random.integers(0, 50, count).astype(numpy.uint64),
-        "one slot": random.integers(0, 2000, count).astype(numpy.uint64) * UNDO,
-    }[kind]
-    chosen = (random.random(count) < 0.9).astype(numpy.uint8)
-    for backwards in (False, True):
-        found = numpy.full(count, -1)
-        table = KeyTable(1)
-        for part in range(3):
-            table.start(part, 3)
-            pairs = numpy.empty((count, 2), numpy.int32)
-            number = table.link(keys, chosen, 0, pairs, backwards)
-            assert (found[pairs[:number, 0]] == -1).all()
-            found[pairs[:number, 0]] = pairs[:number, 1]
-        order = numpy.flatnonzero(chosen)
-        order = order[::-1] if backwards else order
-        assert found.tolist() == reference.link(keys.tolist(), order.tolist(), len(order))

@@ -21,7 +21,7 @@ from lsh._minhash import NORMALISATIONS, SCHEME_CODES, UNIT_CODES, Fingerprinter
 from lsh.engine.comparing import Pairs, Similarity, keep_similar
 from lsh.engine.deciding import Components, Decisions, Walk, write_links
 from lsh.engine.families import Family
-from lsh.engine.grouping import BucketTables, KeyTable, Linker, first_copies, pack_low_bits
+from lsh.engine.grouping import BucketTables, Linker, first_copies, pack_low_bits
 from lsh.files._fields import json_fields, line_cells
 from lsh.text.batch import Batch, content_keys, extent, same_texts
 from lsh.text.columns import Columns, fixed_width
@@ -207,11 +207,6 @@ WRONG: dict[str, list[Callable[[], object]]] = {
         lambda: Linker(3, [0, 1, 2], 3).link(KEYS[0], empty(2)),
         lambda: Linker(3, [0, 1, 2], 3).link(KEYS[0, :2], empty()),
         lambda: Linker(3, [0, 1, 2], 3).shared(empty(2)),
-        lambda: KeyTable(3).start(1, 1),
-        lambda: KeyTable(3).link(KEYS[0], FLAGS[:2], 0, empty((3, 2))),
-        lambda: KeyTable(3).link(KEYS[0], FLAGS, 0, empty((2, 2))),
-        lambda: KeyTable(3).link(KEYS[0], FLAGS, 2**31 - 2, empty((3, 2))),
-        lambda: KeyTable(2**62),
     ],
     "bins": [
         lambda: tables(0).insert(KEYS, DOCUMENTS),

@@ -905,59 +905,6 @@ static void check_links(void)
     drop_room(link_room);
 }
 
-/* Compare the pairs of each part of the keys with a search through the documents that are seen before. */
-static void check_link_parts(void)
-{
-    const size_t documents = between(1, 400), values = between(1, 2 * documents), first = below(1000);
-    const uint32_t parts = (uint32_t)between(1, 5);
-    const int backwards = below(2), replace = below(2), shift = below(2) ? 0 : (int)below(64);
-    const size_t few = documents + between(1, 3), slots = 2 * documents + between(1, 100);
-    room keys_room = make_room(documents * sizeof(uint64_t)), chosen_room = make_room(documents);
-    room few_room = make_room(few * sizeof(lsh_key_slot)), table_room = make_room(slots * sizeof(lsh_key_slot));
-    room pair_room = make_room(2 * documents * sizeof(int32_t));
-    uint64_t *keys = at_end(keys_room, documents * sizeof *keys);
-    uint8_t *chosen = at_end(chosen_room, documents);
-    lsh_key_slot *small = at_end(few_room, few * sizeof *small), *table = at_end(table_room, slots * sizeof *table);
-    int32_t *pairs = at_end(pair_room, 2 * documents * sizeof *pairs), *found = malloc(documents * sizeof *found);
-    for (size_t d = 0; d < documents; d++) {
-        keys[d] = (uint64_t)below(values) << shift;
-        chosen[d] = below(8) != 0;
-        found[d] = -1;
-    }
-    for (uint32_t part = 0; part < parts; part++) {
-        const size_t half = below(documents + 1); /* in a table that grows after this */
-        size_t used = 0, count;
-        memset(small, 0xFF, few * sizeof *small);
-        memset(table, 0xFF, slots * sizeof *table);
-        for (int second = 0; second < 2; second++) {
-            const size_t begin = second != backwards ? half : 0, end = second != backwards ? documents : half;
-            count = lsh_link_part(keys + begin, chosen + begin, end - begin, first + begin, backwards, 1, replace, part, parts,
-                                  second ? table : small, second ? slots : few, &used, pairs);
-            for (size_t i = 0; i < count; i++)
-                found[(size_t)pairs[2 * i] - first] = pairs[2 * i + 1] - (int32_t)first;
-            if (!second)
-                lsh_link_grow(small, few, parts, table, slots);
-        }
-    }
-    for (size_t i = 0; i < documents; i++) {
-        int32_t wanted = -1;
-        for (size_t j = backwards ? documents - 1 : 0; j != i; j += backwards ? -1 : 1)
-            if (chosen[i] && chosen[j] && keys[i] == keys[j] && (replace || wanted < 0))
-                wanted = (int32_t)j;
-        if (found[i] != wanted) {
-            fprintf(stderr, "a link of a part differs, %zu documents, %u parts\n", documents, (unsigned)parts);
-            failures++;
-            break;
-        }
-    }
-    free(found);
-    drop_room(keys_room);
-    drop_room(chosen_room);
-    drop_room(few_room);
-    drop_room(table_room);
-    drop_room(pair_room);
-}
-
 static void prepare(void)
 {
     text_room = make_room(MAX_TEXT);
@@ -1161,7 +1108,6 @@ int main(int argc, char **argv)
             check_similar();
         check_whole_hashes();
         check_links();
-        check_link_parts();
         for (int again = 0; again < 16; again++)
             check_fields();
         for (size_t l = 0; l < level_count; l++)

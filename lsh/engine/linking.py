@@ -27,12 +27,11 @@ LINKER_BYTES = 36  # per document and thread, for `Linker`: key, link, record an
 PART_BYTES = 72  # per document of a part of the keys: key and number, twice, and what `Linker` takes
 MEMBER_BYTES = 52  # per document that shares a bucket of a band, for its groups; without its low bits
 MAX_PARTS = 1 << 12
+FEW_PARTS = 2
 LIMIT = 1 << 16  # a document is compared with so many others of a bucket at most, to find its group
 PIECE = 1 << 16  # pairs that are made at once
-SPREAD, HALF = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(32),
-)  # 2**64 / golden ratio: a product has its best bits at the top
+SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: a product has its best bits at the top
+HALF = np.uint64(32)  # of its bits
 
 
 def positions_of(flags: Array, start: int = 0) -> Array:
@@ -200,8 +199,11 @@ class Links:
         """Choose into how many parts the keys are divided, so that the table of each thread fits into the bound."""
         self._spill.release_columns()
         self._keys = max(int(np.count_nonzero(self._chosen)), 1)
-        needed = (PART_BYTES + self._member_bytes) * self._keys * self.num_threads
-        self._parts = min(-(-needed // max(self._spill.room, 1)), MAX_PARTS)
+        needed, room = (PART_BYTES + self._member_bytes) * self._keys, max(self._spill.room, 1)
+        if needed > FEW_PARTS * room:
+            self.num_threads = 1  # of many parts, more threads would only make more
+        needed *= self.num_threads
+        self._parts = min(-(-needed // room), MAX_PARTS)
         self.num_bytes = needed // self._parts
         given = self._order.given
         if given is not None:

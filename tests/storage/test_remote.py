@@ -109,10 +109,16 @@ def test_other_names_are_no_urls(name):
     assert files.local(name) == files.shown(name) == name
 
 
-def test_an_unknown_scheme(tmp_path):
-    message = refused(tmp_path, "dedup", "zz://box/a.tsv", "-o", "out.tsv")
-    problem = "zz:// is not a known kind of URL; use s3://, gs://, hf://, https:// or a local path"
-    assert message == f"lsh: error: zz://box/a.tsv: {problem}"
+SLASHES = "a file:// URL has three slashes before the path, such as file:///data/news.jsonl"
+UNKNOWN = "zz:// is not a known kind of URL; use s3://, gs://, hf://, https:// or a local path"
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [("zz://box/a.tsv", UNKNOWN), ("file://other/data/a.tsv", SLASHES), ("file://a.tsv", SLASHES)],
+)
+def test_a_url_that_names_no_file(tmp_path, url, problem):
+    assert refused(tmp_path, "dedup", url, "-o", "out.tsv") == f"lsh: error: {url}: {problem}"
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs", "hf"])
@@ -147,12 +153,6 @@ def test_a_file_url_is_the_local_file(tmp_path):
     assert done(tmp_path, "compare", f"{base}/out.tsv", "out.tsv").startswith(b"exact     1.000000")
     message = refused(tmp_path, "dedup", "two words.tsv", "-o", f"{base}/two%20words.tsv")
     assert "OUTPUT must not be INPUT" in message
-
-
-@pytest.mark.parametrize("url", ["file://other/data/a.tsv", "file://a.tsv"])
-def test_a_file_url_of_another_computer(tmp_path, url):
-    message = refused(tmp_path, "dedup", url, "-o", "out.tsv")
-    assert message.endswith("a file:// URL has three slashes before the path, such as file:///data/news.jsonl")
 
 
 # ---- memory:// ----
@@ -252,13 +252,17 @@ def test_shards_go_to_as_many_outputs(tmp_path, memory, source, out):
 TEXTS = {"a.txt": STORY, "deep/b.txt": OTHER, "deep/c.txt": STORY.replace("nine", "nina"), "d.md": "something else"}
 
 
+def write_folder(folder: Path) -> None:
+    for name, text in TEXTS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
 @pytest.mark.parametrize("source", ["memory", "local"])
 @pytest.mark.parametrize("out", ["memory://out", "out"])
 def test_a_folder_of_texts(tmp_path, memory, source, out):
-    for name, text in TEXTS.items():
-        memory.pipe_file(f"/in/{name}", text.encode())
-        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "in" / name).write_text(text)
+    write_folder(tmp_path / "in")
+    memory.pipe({f"/in/{name}": text.encode() for name, text in TEXTS.items()})
     memory.pipe_file("/in/.hidden.txt", b"hidden")
     (tmp_path / "in" / ".hidden.txt").write_text("hidden")
     line = ["memory://in" if source == "memory" else "in", "-o", out, "--removed", "removed.tsv"]
@@ -392,13 +396,15 @@ def test_temporary_files_are_in_the_given_folder(tmp_path, memory, monkeypatch, 
     assert contents(tmp_path) == {"own": None}
 
 
+class Full(io.BytesIO):
+    """A file on a full disk."""
+
+    def write(self, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def test_a_full_temporary_folder_of_an_output(tmp_path, memory, monkeypatch):
     """The message names the folder of the temporary file, the URL that needs it, and the option."""
-
-    class Full(io.BytesIO):
-        def write(self, data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     memory.pipe_file("/in.tsv", LINES)
     (tmp_path / "own").mkdir()
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **given: Full() if given else io.BytesIO())
@@ -422,11 +428,6 @@ def test_texts_whose_size_is_not_told(tmp_path, memory, monkeypatch):
 def test_a_full_disk_for_a_folder_of_a_url(tmp_path, memory, monkeypatch):
     """The file in the new folder is named, and the folder does not appear."""
     memory.pipe({f"/in/{name}": text.encode() for name, text in TEXTS.items()})
-
-    class Full(io.BytesIO):
-        def write(self, data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     monkeypatch.setattr(targets, "open", lambda *_: Full(), raising=False)
     problem = (
         f"out/a.txt: No space left on device in the folder {tmp_path / 'out'}; free space or write to another folder"
@@ -458,12 +459,18 @@ def test_reading_in_any_order(data):
                 assert file.tell() == twin.tell()
 
 
+def recorded(monkeypatch) -> list[tuple[int, int]]:
+    """Return a list to which each range is added when it is fetched."""
+    calls, fetch = [], remote.RemoteFile.fetch
+    monkeypatch.setattr(remote.RemoteFile, "fetch", lambda self, a, b: calls.append((a, b)) or fetch(self, a, b))
+    return calls
+
+
 def fetched(memory, monkeypatch, size: int, reads: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the ranges that are fetched while parts of a file are read."""
     data = random.Random(5).randbytes(size)
     memory.pipe_file("/a", data)
-    calls, fetch = [], remote.RemoteFile.fetch
-    monkeypatch.setattr(remote.RemoteFile, "fetch", lambda self, a, b: calls.append((a, b)) or fetch(self, a, b))
+    calls = recorded(monkeypatch)
     with remote.RemoteFile("memory://a").opened() as file:
         for place, count in reads:
             file.seek(place)
@@ -548,10 +555,9 @@ def test_few_requests_for_documents_here_and_there(memory, monkeypatch):
     """Kept records and documents at positions: near ones by one request, far ones each by a small one."""
     record = b'{"text": "' + b"a word " * 15_000 + b'"}\n'  # 105 KB
     memory.pipe_file("/a.jsonl", record * 600)
-    calls, fetch = [], remote.RemoteFile.fetch
     with files.Documents("memory://a.jsonl") as documents:
         assert documents.count == 600
-        monkeypatch.setattr(remote.RemoteFile, "fetch", lambda self, a, b: calls.append((a, b)) or fetch(self, a, b))
+        calls = recorded(monkeypatch)
         for step, most in ((9, 8), (30, 20)):  # 0.9 MB and 3.1 MB from one to the next
             chosen = np.arange(0, 600, step)
             assert sum(len(block.texts) for block in documents.at(chosen)) == len(chosen)
@@ -784,9 +790,7 @@ def test_urls_in_a_message(text, expected):
 def test_a_folder_of_the_web(tmp_path, web):
     """Its URL ends in a slash; each text is asked for once per reading."""
     url, kind = web
-    for name, text in TEXTS.items():
-        (tmp_path / "web" / "in" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "web" / "in" / name).write_text(text)
+    write_folder(tmp_path / "web" / "in")
     (tmp_path / "web" / "none").mkdir()
     done(tmp_path, "dedup", f"{url}/in/", "-o", "out")
     found = {name: data for name, data in contents(tmp_path / "out").items() if data is not None}
@@ -830,40 +834,33 @@ def test_a_short_answer_is_no_end_of_the_file(memory):
 # ---- Hugging Face's files ----
 
 
-def test_hf_urls_go_through_fsspec(tmp_path, monkeypatch):
-    """No network: a filesystem of memory stands for that of the package huggingface_hub."""
+def stand_in(monkeypatch, name: str, folders: list[str]) -> type:
+    """Register a filesystem of memory in place of that of a package, and return its class."""
     from fsspec.implementations.memory import MemoryFileSystem
 
-    class Hub(MemoryFileSystem):
-        protocol = "hf"
+    class StandIn(MemoryFileSystem):
+        protocol = name
         store = {}  # noqa: RUF012 - as in its base class
-        pseudo_dirs = [""]  # noqa: RUF012
+        pseudo_dirs = folders
 
         @classmethod
         def _strip_protocol(cls, path):
-            return "/" + path.removeprefix("hf://").strip("/")
+            return "/" + path.removeprefix(f"{name}://").strip("/")
 
-    monkeypatch.setitem(sys.modules["fsspec.registry"]._registry, "hf", Hub)
-    Hub().pipe_file("/datasets/ann/news/a.tsv", LINES)
+    monkeypatch.setitem(sys.modules["fsspec.registry"]._registry, name, StandIn)
+    return StandIn
+
+
+def test_hf_urls_go_through_fsspec(tmp_path, monkeypatch):
+    hub = stand_in(monkeypatch, "hf", [""])()
+    hub.pipe_file("/datasets/ann/news/a.tsv", LINES)
     done(tmp_path, "dedup", "hf://datasets/ann/news/*.tsv", "-o", "hf://datasets/ann/clean/out.tsv")
-    assert Hub().cat_file("/datasets/ann/clean/out.tsv") == KEPT
+    assert hub.cat_file("/datasets/ann/clean/out.tsv") == KEPT
 
 
 def test_a_missing_bucket_is_an_error_before_the_work(tmp_path, monkeypatch):
-    """A filesystem of memory stands for that of the package gcsfs."""
-    from fsspec.implementations.memory import MemoryFileSystem
-
-    class Buckets(MemoryFileSystem):
-        protocol = "gs"
-        store = {"/box/in.tsv": None}  # noqa: RUF012 - as in its base class
-        pseudo_dirs = ["", "/box"]  # noqa: RUF012
-
-        @classmethod
-        def _strip_protocol(cls, path):
-            return "/" + path.removeprefix("gs://").strip("/")
-
-    monkeypatch.setitem(sys.modules["fsspec.registry"]._registry, "gs", Buckets)
-    Buckets().pipe_file("/box/in.tsv", b"not read")
+    buckets = stand_in(monkeypatch, "gs", ["", "/box"])
+    buckets().pipe_file("/box/in.tsv", b"not read")
     problem = "no such bucket; correct the name, or create it"
     assert (
         refused(tmp_path, "dedup", "gs://box/in.tsv", "-o", "gs://bix/o.tsv")
@@ -871,7 +868,7 @@ def test_a_missing_bucket_is_an_error_before_the_work(tmp_path, monkeypatch):
     )
     assert refused(tmp_path, "stats", "gs://bix/in.tsv") == f"lsh: error: gs://bix/in.tsv: {problem}"
     assert refused(tmp_path, "stats", "gs://box/on.tsv").endswith("gs://box/on.tsv: No such file or directory")
-    monkeypatch.setattr(Buckets, "info", lambda self, name: 1 / 0)  # it cannot be looked at
+    monkeypatch.setattr(buckets, "info", lambda self, name: 1 / 0)  # it cannot be looked at
     remote.check_bucket("gs://bix/o.tsv")
 
 

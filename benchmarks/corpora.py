@@ -3,8 +3,9 @@
 Name, count and seed define a corpus. It has the same bytes on every run, platform and version of Python: every choice
 is integer arithmetic on splitmix64 (Steele, Lea, Flood 2014). Each text has its own random numbers. So texts can be
 streamed in constant memory, any text can be generated alone, and a copy is generated without storing its source.
-`reviews`, `one_template` and `edited_copies` use a model of words, `long_texts` random digits. The others recombine
-Reuters-21578 or extend articles2500; they need LSH_DATA to name the folder of these corpora, which README.md describes.
+`reviews`, `one_template` and `edited_copies` use a model of words, `near_misses` random letters, `long_texts` random
+digits. The others recombine Reuters-21578 or extend articles2500; they need LSH_DATA to name the folder of these
+corpora, which README.md describes.
 
     python benchmarks/corpora.py stories --output stories.tsv
 """
@@ -345,6 +346,33 @@ def one_template(count: int = 100_000, seed: int = 0) -> Synthetic:
     return Synthetic("one_template", count, make, lambda positions: np.full(len(positions), -1))
 
 
+def near_misses(count: int = 20_000, seed: int = 0) -> Synthetic:
+    """Return texts of one template, unrelated and 0.77 similar; 1 % are copies of another one, 0.82 similar to it.
+
+    A threshold of 0.8 lies between the two, so each text has to be compared with all others.
+    """
+    key, width, share, own = key_of("near_misses", seed), 21, share_of(0.01), 150
+    letters = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz ", np.uint8)
+
+    def written(draws: Array) -> Array:
+        chosen = draws.astype("<u8").view(np.uint8).astype(np.int64)
+        found: Array = letters[chosen * len(letters) >> 8]
+        return found
+
+    form = written(drawn(key_of("near_misses template", 0), np.zeros(1, np.int64), 125))[0].tobytes()
+
+    def sources(positions: Array) -> Array:
+        return chosen_sources(key, positions, width, share)
+
+    def make(positions: Array) -> list[bytes]:
+        source = sources(positions)
+        copies, rows = source >= 0, written(drawn(key, positions, width)[:, 2:])
+        rows[copies, :40] = written(drawn(key, source[copies], width)[:, 2:])[:, :40]
+        return [form + row[:own].tobytes() for row in rows]
+
+    return Synthetic("near_misses", count, make, sources)
+
+
 def edited_copies(count: int = 1_000_000, seed: int = 0) -> Synthetic:
     """Return a text of about 1 KB, then copies with four to six words replaced, each about 0.9 similar to the first."""
     key, width, units, values = key_of("edited_copies", seed), 4, 72, 256
@@ -425,7 +453,17 @@ def news_and_articles(seed: int = 0) -> Synthetic:
 
 MAKERS: dict[str, Callable[..., Synthetic]] = {
     make.__name__: make
-    for make in (short_texts, stories, reviews, one_template, edited_copies, long_texts, articles, news_and_articles)
+    for make in (
+        short_texts,
+        stories,
+        reviews,
+        one_template,
+        near_misses,
+        edited_copies,
+        long_texts,
+        articles,
+        news_and_articles,
+    )
 }
 
 

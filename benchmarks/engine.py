@@ -53,13 +53,14 @@ CASES = {
     "news": Case(corpora.news_and_articles, runs=5),
     "short": Case(corpora.short_texts, runs=5),
     "template": Case(corpora.one_template),
+    "near": Case(corpora.near_misses),
     "copies": Case(corpora.edited_copies, streamed=True),
     "stories": Case(corpora.stories, threads=2),
     "reviews": Case(corpora.reviews, streamed=True, threads=2, long=True),
     "long": Case(corpora.long_texts, streamed=True, threads=2, sample=50),
 }
 # Documents of the cases that are compared on one thread and on two.
-IN_THREADS = {"stories": 806_791, "template": 100_000, "copies": 300_000}
+IN_THREADS = {"stories": 806_791, "copies": 300_000}
 ROUNDS = 5
 BOUNDS = ("500MB", "1GB", "2GB")
 # The documents and the bounds of a case that has several: those that are above the smallest bound.

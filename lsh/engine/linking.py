@@ -216,9 +216,31 @@ class Links:
             return first_copies(self._all_links(keys)[1], self._documents)
         firsts = np.where(self._chosen, np.arange(len(self._chosen), dtype=np.int32), np.int32(-1))
         for part in range(self._parts):
-            members, links = self._of_part(keys, part)
-            firsts[members] = members[first_copies(links, np.arange(len(members), dtype=np.int32))]
+            held: list[tuple[Array, Array]] = []
+            count, most = 0, max(self._keys // self._parts, PIECE)
+            for own, numbers, _ in self._rows(keys, part):
+                held.append((own, numbers))
+                count += len(own)
+                if count > most:  # a key may have any number of documents, of which one is needed
+                    held = [self._firsts_of(held, firsts)]
+                    count, most = len(held[0][0]), max(most, 2 * len(held[0][0]))
+            self._firsts_of(held, firsts)
+        changed = self._order.given is not None  # then an earlier document may have come later
+        while changed:
+            changed = False
+            for start in range(0, len(firsts), PIECE):
+                some = firsts[start : start + PIECE]
+                earlier = np.where(some >= 0, firsts[some], np.int32(-1))
+                changed |= not np.array_equal(earlier, some)
+                some[:] = earlier
         return firsts
+
+    def _firsts_of(self, rows: list[tuple[Array, Array]], firsts: Array) -> tuple[Array, Array]:
+        """Write the first document with the same key for keys and documents; return those that are the first ones."""
+        own, numbers = self._in_order(rows)
+        _, links = self._linked(own, len(own))
+        firsts[numbers] = numbers[first_copies(links, np.arange(len(links), dtype=np.int32))]
+        return own[links < 0], numbers[links < 0]
 
     def of_band(self, keys: SpilledColumn) -> BandLinks:
         """Return the links of a band; the keys are freed."""
@@ -243,24 +265,39 @@ class Links:
 
     def _of_part(self, keys: SpilledColumn, part: int) -> tuple[Array, Array]:
         """Return the same for the keys of one part, which are those of a range of their hashes."""
-        found, documents, entered = [np.empty(0, np.uint64)], [np.empty(0, np.int32)], 0
+        rows, entered = list[tuple[Array, Array]](), 0
+        for own, numbers, enters in self._rows(keys, part):
+            rows.append((own, numbers))
+            entered += len(own) if enters else 0
+        own, numbers = self._in_order(rows)
+        del rows
+        linker, links = self._linked(own, entered)
+        places, previous = linker.shared(links)
+        return numbers[places], previous
+
+    def _rows(self, keys: SpilledColumn, part: int) -> Iterator[tuple[Array, Array, bool]]:
+        """Yield the keys of a part, their documents, and whether links can lead to these."""
         for number, (start, stop, backwards) in enumerate(self._order.runs):
             for at, rows in keys.parts(start, stop, backwards):
                 parts = (rows * SPREAD >> HALF) * np.uint64(self._parts) >> HALF
                 here = np.flatnonzero((parts == part) & self._chosen[at : at + len(rows)])
                 here = here[::-1] if backwards else here
-                found.append(rows[here])
-                documents.append(here.astype(np.int32) + np.int32(at))
-                entered += len(here) if number < self._order.entered else 0
-        own, numbers = np.concatenate(found), np.concatenate(documents)
-        del found, documents
-        if self._order.given is not None:
-            by_rank = np.argsort(self._ranks[numbers])
-            own, numbers = own[by_rank], numbers[by_rank]
+                yield rows[here], here.astype(np.int32) + np.int32(at), number < self._order.entered
+
+    def _in_order(self, rows: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+        """Return keys and documents in the order of the documents."""
+        own = np.concatenate([np.empty(0, np.uint64), *(own for own, _ in rows)])
+        numbers = np.concatenate([np.empty(0, np.int32), *(numbers for _, numbers in rows)])
+        if self._order.given is None:
+            return own, numbers
+        by_rank = np.argsort(self._ranks[numbers])
+        return own[by_rank], numbers[by_rank]
+
+    def _linked(self, own: Array, entered: int) -> tuple[Linker, Array]:
+        """Return the links of documents with these keys, by their places here."""
         linker, links = Linker(len(own), np.arange(len(own), dtype=np.int32), entered), np.empty(len(own), np.int32)
         linker.link(own, links)
-        places, previous = linker.shared(links)
-        return numbers[places], previous
+        return linker, links
 
     def _grouped(self, members: Array, links: Array, found: SpilledColumn) -> tuple[int, int]:
         """Append the links within groups to `found`; return `shared` and `left_out`."""

@@ -77,17 +77,22 @@ def test_links_in_parts_against_twin(case, parts, chunk, most):
     assert order.num_entered(chosen) == entered
 
 
-@given(case=cases(), parts=st.integers(0, 5))
-@strategies.examples(100)
-def test_first_documents_against_twin(case, parts):
+@given(case=cases(), parts=st.integers(0, 5), chunk=st.sampled_from([8, 40, 1 << 19]))
+@strategies.examples(200)
+def test_first_documents_against_twin(case, parts, chunk):
+    """A key may have more documents than a part has keys on average; they are taken together in between."""
     keys, chosen, order, taking_part, _ = case
     order = Order(order.runs, order.given)
     firsts: dict[int, int] = {}
     expected = [-1] * len(keys)
     for document in taking_part:
         expected[document] = firsts.setdefault(keys[document], document)
-    spill = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
-    assert Links(spill, order, chosen, 1).firsts(column(spill, keys)).tolist() == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lsh.base.budget, "CHUNK", chunk)
+        patch.setattr(lsh.base.budget, "MIN_ROWS", 2)
+        patch.setattr(lsh.engine.linking, "PIECE", 3)
+        spill = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
+        assert Links(spill, order, chosen, 1).firsts(column(spill, keys)).tolist() == expected
 
 
 def test_parts_are_as_many_as_the_bound_needs():

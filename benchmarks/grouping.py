@@ -16,7 +16,8 @@ import harness
 import numpy as np
 
 import lsh
-from lsh.engine.grouping import Linker, band_keys
+from lsh._minhash import band_keys
+from lsh.engine.grouping import Linker
 
 DOCUMENTS, BANDS, WIDTH = 1_000_000, 20, 6
 NEAR, KEPT = 0.3, 0.85  # share of near duplicates, and of the components that each copies from an earlier row

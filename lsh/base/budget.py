@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 MAX_DOCUMENTS = 2**31 - 1  # of a run: their numbers are int32
-LEAST_BYTES = 24  # per document of a run: state, tables of keys, and documents that share a bucket
+LEAST_BYTES = 24  # per document of a run: state, a part of the keys of a band, and documents in a link
 PURPOSE = errors.Parameter("max_memory")  # of temporary files
 MIN_MEMORY = 100_000  # bytes; a smaller limit is most likely a size without its unit
 MIN_FILE = 1 << 18  # bytes; smaller arrays are not put into files

@@ -233,7 +233,7 @@ cdef class Family:
         self._pack(document)
         self.kept[self.num_kept] = Kept(document, 0, 0.0)
         self.num_kept += 1
-        return 0
+        return self._map_all() if self.is_dense else 0  # mostly its shingles are here, as it was compared by them
 
     cdef Py_ssize_t most_similar(self, int32_t document, double least, int32_t *found) except -1 nogil:
         """Find those that may have a similarity of at least `least` to a document; returns how many they are.

@@ -27,7 +27,7 @@ LINKER_BYTES = 36  # per document and thread, for `Linker`: key, link, record an
 PART_BYTES = 72  # per document of a part of the keys: key and number, twice, and what `Linker` takes
 MEMBER_BYTES = 52  # per document that shares a bucket of a band, for its groups; without its low bits
 MAX_PARTS = 1 << 12
-FEW_PARTS = 2
+FEW_PARTS = 2  # for one thread; where there are more, several bands at the same time would only make still more
 LIMIT = 1 << 16  # a document is compared with so many others of a bucket at most, to find its group
 PIECE = 1 << 16  # pairs that are made at once
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: a product has its best bits at the top
@@ -196,12 +196,12 @@ class Links:
         return min(num_threads, room // max(self._each * count, 1))
 
     def _prepare_parts(self) -> None:
-        """Choose into how many parts the keys are divided, so that the table of each thread fits into the bound."""
+        """Choose into how many parts the keys are divided, so that what each thread holds fits into the bound."""
         self._spill.release_columns()
         self._keys = max(int(np.count_nonzero(self._chosen)), 1)
         needed, room = (PART_BYTES + self._member_bytes) * self._keys, max(self._spill.room, 1)
         if needed > FEW_PARTS * room:
-            self.num_threads = 1  # of many parts, more threads would only make more
+            self.num_threads = 1
         needed *= self.num_threads
         self._parts = min(-(-needed // room), MAX_PARTS)
         self.num_bytes = needed // self._parts

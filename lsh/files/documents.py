@@ -325,8 +325,12 @@ def write_kept(
         what = "grew" if len(flags) < reader.count else "shrank"
         raise InputError(documents.name, f"it {what} while it was read; run again when nothing writes to it")
 
+    furthest = 0
+
     def reported() -> None:
-        report(documents.position)
+        nonlocal furthest
+        furthest = max(furthest, documents.position)  # it is 0 while a thread has closed a file that it read to the end
+        report(furthest)
 
     if isinstance(reader, Folder):
         if not isinstance(target, FolderTarget):

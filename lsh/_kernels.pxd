@@ -154,8 +154,8 @@ cdef extern from "kernels/kernels.h" nogil:
         size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k) noexcept nogil
         size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k) noexcept nogil
         void (*pack_low_bits)(const uint8_t *bytes, size_t k, size_t bits, uint64_t *packed) noexcept nogil
-        size_t (*find_similar)(const uint64_t *rows, size_t words, size_t bits, size_t most, size_t row,
-                               const int32_t *others, size_t count) noexcept nogil
+        size_t (*find_similar)(const uint64_t *row, const uint64_t *rows, size_t words, size_t bits, size_t most,
+                               size_t count) noexcept nogil
         size_t (*filter_8)(const uint8_t *matrix, size_t k, size_t least, size_t document, int32_t *others,
                            int32_t *along, size_t count) noexcept nogil
         void (*band_keys_32)(const uint32_t *rows, size_t count, size_t row_stride, const size_t *bounds,

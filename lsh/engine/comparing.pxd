@@ -43,9 +43,10 @@ cdef struct Bucket:
     # The documents of a bucket, in the order in which they are decided, and the groups that they are divided into.
     const int32_t *members
     Py_ssize_t count
-    int32_t *heads                   # the first document of each group, of those that others are compared with
+    int32_t *heads                   # the first document of each group, of those that others are compared with, ascending
     Py_ssize_t groups                # how many they are
-    Py_ssize_t chained               # and how many of these have more documents
+    int32_t *chains                  # those of groups of more than one document, ascending
+    Py_ssize_t chained               # how many these are
     int32_t *following               # by document: the next one of its group, -1 at the end
     int32_t *last                    # by the first document of a group: the last one
     int32_t *parents                 # by document: another one of its group, or itself; see base/components.pxd

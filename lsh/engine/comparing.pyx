@@ -7,11 +7,12 @@ maps them to positions.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memmove
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memmove
 
 from lsh cimport _kernels as c
 from lsh.base.components cimport find
-from lsh.base.memory cimport acquire
+from lsh.base.memory cimport acquire, resize
 from lsh._minhash cimport check_signals, chosen_kernels
 from lsh.text.sets cimport ShingleSets
 
@@ -21,7 +22,7 @@ import numpy as np
 
 cdef enum:
     CHECKED = 1 << 26  # bytes of texts compared between two checks for signals: a tenth of a second at most
-    AHEAD = 8  # candidates whose bitmaps are prefetched while one is compared
+    AHEAD = 8  # candidates that are prefetched while one is compared
     CHECKED_SKETCHES = 1 << 24  # sketches compared between two checks for signals: a tenth of a second
     SKETCH_WORK = 64  # bytes of work that a comparison of sketches counts for
 
@@ -274,6 +275,26 @@ cdef class Pairs:
 
 # ---- links that pass the filter ----
 
+cdef Py_ssize_t _place(const int32_t *ascending, Py_ssize_t count, int32_t document) noexcept nogil:
+    """How many of some documents come before one."""
+    cdef Py_ssize_t first = 0, middle
+    while first < count:
+        middle = (first + count) // 2
+        if ascending[middle] < document:
+            first = middle + 1
+        else:
+            count = middle
+    return first
+
+
+cdef void _add_chain(Bucket *bucket, int32_t head) noexcept nogil:
+    """Note that a group has a second document."""
+    cdef Py_ssize_t k = _place(bucket.chains, bucket.chained, head)
+    memmove(bucket.chains + k + 1, bucket.chains + k, (bucket.chained - k) * sizeof(int32_t))
+    bucket.chains[k] = head
+    bucket.chained += 1
+
+
 cdef class _Filter:
     """Compares documents by the low bits of their components."""
 
@@ -284,11 +305,44 @@ cdef class _Filter:
     cdef Py_ssize_t settled, entered, limit
     cdef int64_t left_out
     cdef int64_t compared
+    cdef uint64_t *heads             # the rows of the first documents of groups side by side, of `limit` at most
+    cdef Py_ssize_t room             # for so many
 
-    cdef inline Py_ssize_t similar(self, int32_t document, const int32_t *others, Py_ssize_t count) noexcept nogil:
-        """The place of the first of some documents that is similar, or `count`."""
-        return <Py_ssize_t> self.kernels.find_similar(self.rows, self.words, self.bits, self.most, document, others,
-                                                      count)
+    def __dealloc__(self):
+        free(self.heads)
+
+    cdef inline const uint64_t *row(self, int32_t document) noexcept nogil:
+        return self.rows + <size_t> document * self.words * self.bits
+
+    cdef inline void expect(self, int32_t document) noexcept nogil:
+        """Prefetch the row of a document that is compared soon."""
+        c.lsh_prefetch(self.row(document))
+        c.lsh_prefetch(self.row(document) + self.words * self.bits - 1)
+
+    cdef inline bint similar(self, int32_t document, int32_t other) noexcept nogil:
+        """Whether two documents are similar."""
+        return self.kernels.find_similar(self.row(document), self.row(other), self.words, self.bits, self.most, 1) == 0
+
+    cdef inline Py_ssize_t similar_head(self, int32_t document, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
+        """The place among some groups, from `first` on, of the first whose first document is similar, or `count`."""
+        cdef const uint64_t *heads = self.heads + <size_t> first * self.words * self.bits
+        return <Py_ssize_t> self.kernels.find_similar(self.row(document), heads, self.words, self.bits, self.most,
+                                                      <size_t> count)
+
+    cdef int _open(self, Bucket *bucket, int32_t document) except -1 nogil:
+        """Make a new group of a document."""
+        if bucket.groups == self.room and self.room < self.limit:
+            self.room = min(2 * self.room + 64, self.limit)
+            self.heads = <uint64_t *> resize(self.heads, self.room * self.words * self.bits, sizeof(uint64_t))
+        if bucket.groups < self.room:
+            self._hold(bucket.groups, document)
+        bucket.heads[bucket.groups] = document
+        bucket.groups += 1
+        return 0
+
+    cdef inline void _hold(self, Py_ssize_t group, int32_t document) noexcept nogil:
+        cdef size_t size = self.words * self.bits
+        memcpy(self.heads + group * size, self.row(document), size * sizeof(uint64_t))
 
     cdef int divide(self, Bucket *bucket, int32_t *links) except -1 nogil:
         """Find the groups of a bucket, and link each document to the one before it in its group."""
@@ -296,7 +350,7 @@ cdef class _Filter:
         cdef int32_t document, group
         if bucket.count == 2 and self.limit > 0:  # most buckets
             document, group = bucket.members[1], bucket.members[0]
-            if document < self.settled or group >= self.entered or self.similar(document, &group, 1) == 1:
+            if document < self.settled or group >= self.entered or not self.similar(document, group):
                 links[document] = -1
             return 0
         bucket.groups = bucket.chained = 0
@@ -309,10 +363,11 @@ cdef class _Filter:
                 bucket.parents[document] = group
             if document < self.entered:
                 if group < 0:
-                    bucket.heads[bucket.groups] = group = document
-                    bucket.groups += 1
+                    self._open(bucket, document)
+                    group = document
                 else:
-                    bucket.chained += bucket.following[group] < 0
+                    if bucket.following[group] < 0:
+                        _add_chain(bucket, group)
                     bucket.following[bucket.last[group]] = document
                 bucket.last[group] = document
         for i in range(bucket.count):
@@ -325,16 +380,16 @@ cdef class _Filter:
                 bucket.last[group] = document
         return 0
 
-    cdef int32_t _join(self, Bucket *bucket, int32_t document) except? -1 nogil:
+    cdef int32_t _join(self, Bucket *bucket, int32_t document) except -2 nogil:
         """Make one group of those that a document is similar to; return its first document, -1 if there is none.
 
         It is compared with the first document of each group, and then with the others of those not found to be similar.
         """
-        cdef Py_ssize_t i = 0, seen, some, joined = -1, left = self.limit
-        cdef int32_t other
+        cdef Py_ssize_t i = 0, k = 0, seen, some, joined = -1, left = self.limit
+        cdef int32_t head, other, stop = <int32_t> 0x7fffffff
         while i < bucket.groups and left > 0:
             some = min(bucket.groups - i, left)
-            seen = self.similar(document, bucket.heads + i, some)
+            seen = self.similar_head(document, i, some)
             left -= min(seen + 1, some)
             i += seen
             if seen < some and joined < 0:
@@ -343,26 +398,27 @@ cdef class _Filter:
             elif seen < some:
                 self._merge(bucket, joined, i)
         self.left_out += bucket.groups - i
-        seen, i = i, 0
-        while i < seen and bucket.chained > (joined >= 0 and bucket.following[bucket.heads[joined]] >= 0):
-            other = bucket.following[bucket.heads[i]] if i != joined else -1
-            while other >= 0 and left > 0 and self.similar(document, &other, 1) == 1:
+        if i < bucket.groups:
+            stop = bucket.heads[i]
+        while k < bucket.chained and bucket.chains[k] < stop:
+            head = bucket.chains[k]
+            k += 1
+            if joined >= 0 and bucket.heads[joined] == head:
+                continue
+            other = bucket.following[head]
+            while other >= 0 and left > 0 and not self.similar(document, other):
                 left -= 1
                 other = bucket.following[other]
             if other < 0 or left == 0:
                 self.left_out += other >= 0
-                i += 1
                 continue
             left -= 1
-            if joined < 0:
-                joined = i
-                i += 1
-                continue
-            seen -= 1
-            self._merge(bucket, min(i, joined), max(i, joined))
-            if i < joined:
-                joined = i
-                i += 1
+            i = _place(bucket.heads, bucket.groups, head)
+            if joined >= 0:
+                self._merge(bucket, min(i, joined), max(i, joined))
+                k = _place(bucket.chains, bucket.chained, head + 1)
+                i = min(i, joined)
+            joined = i
         self.compared += self.limit - left
         if self.compared > CHECKED_SKETCHES:
             self.compared = 0
@@ -371,13 +427,24 @@ cdef class _Filter:
 
     cdef void _merge(self, Bucket *bucket, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
         """Append group j to group i, which is an earlier one."""
+        cdef size_t size = self.words * self.bits
+        cdef Py_ssize_t k
         cdef int32_t head = bucket.heads[i], other = bucket.heads[j]
-        bucket.chained -= (bucket.following[head] >= 0) + (bucket.following[other] >= 0) - 1
+        if bucket.following[other] >= 0:
+            bucket.chained -= 1
+            k = _place(bucket.chains, bucket.chained, other)
+            memmove(bucket.chains + k, bucket.chains + k + 1, (bucket.chained - k) * sizeof(int32_t))
+        if bucket.following[head] < 0:
+            _add_chain(bucket, head)
         bucket.parents[other] = head
         bucket.following[bucket.last[head]] = other
         bucket.last[head] = bucket.last[other]
         bucket.groups -= 1
         memmove(bucket.heads + j, bucket.heads + j + 1, (bucket.groups - j) * sizeof(int32_t))
+        if j < self.room:
+            memmove(self.heads + j * size, self.heads + (j + 1) * size, (self.room - j - 1) * size * sizeof(uint64_t))
+            if bucket.groups >= self.room:
+                self._hold(self.room - 1, bucket.heads[self.room - 1])
 
 
 def keep_similar(int32_t[::1] links not None, const uint64_t[:, ::1] low_bits not None, size_t bits, size_t most,
@@ -418,12 +485,13 @@ def keep_similar(int32_t[::1] links not None, const uint64_t[:, ::1] low_bits no
     among.kernels, among.rows = chosen_kernels(), &low_bits[0, 0]
     among.words, among.bits, among.most = low_bits.shape[1] // bits if bits else 0, bits, most
     among.settled, among.entered, among.limit = settled, entered, limit
-    cdef int32_t[::1] scratch = np.zeros(7 * n, np.int32)
+    cdef int32_t[::1] scratch = np.zeros(8 * n, np.int32)
     cdef int32_t *firsts = &scratch[0]  # by document: the first one of its bucket
     cdef int32_t *sizes = firsts + n    # by that one
     cdef int32_t *places = sizes + n    # likewise, where the next member of the bucket goes
     cdef int32_t *members = places + n
-    bucket.heads, bucket.following, bucket.last = members + n, members + 2 * n, members + 3 * n
+    bucket.heads, bucket.chains = members + n, members + 2 * n
+    bucket.following, bucket.last = members + 3 * n, members + 4 * n
     with nogil:
         for i in range(n):
             j = links[i]
@@ -442,6 +510,8 @@ def keep_similar(int32_t[::1] links not None, const uint64_t[:, ::1] low_bits no
         for i in range(n if inside else 0):
             bucket.count, found = sizes[i], 0
             bucket.members = members + places[i] - bucket.count
+            for k in range(places[i] - bucket.count + AHEAD, min(places[i] + AHEAD, n) if bits and bucket.count else 0):
+                among.expect(members[k])
             for k in range(bucket.count):
                 pairs += found if bucket.members[k] >= settled else 0
                 found += bucket.members[k] < entered

@@ -36,7 +36,6 @@ cdef class Family:
     cdef size_t bits                 # of each component
     cdef size_t low_words            # words for one bit of each
     cdef uint64_t *low_bits          # of those that are kept, and of the document that is compared
-    cdef int32_t *places             # 0, 1, 2 ...
     cdef Py_ssize_t first, stop      # from here on, all for dense families
     cdef size_t most_bytes
     cdef size_t num_mapped           # how many of those that are kept have bitmaps

@@ -96,7 +96,6 @@ cdef class Family:
         free(self.seen)
         free(self.bitmaps)
         free(self.low_bits)
-        free(self.places)
         free(self.kept)
         free(self.postings)
         free(self.bitmap)
@@ -221,15 +220,11 @@ cdef class Family:
 
     cdef int add(self, int32_t document) except -1 nogil:
         """Keep a document, so that others are compared with it."""
-        cdef size_t i, before = self.room_kept
-        if self.num_kept + 1 >= before:
-            self.room_kept = 2 * before + 256
+        if self.num_kept + 1 >= self.room_kept:
+            self.room_kept = 2 * self.room_kept + 256
             self.kept = <Kept *> resize(self.kept, self.room_kept, sizeof(Kept))
-            self.places = <int32_t *> resize(self.places, self.room_kept, sizeof(int32_t))
             self.low_bits = <uint64_t *> resize(self.low_bits, self.room_kept * self.low_words * self.bits,
                                                 sizeof(uint64_t))
-            for i in range(before, self.room_kept):
-                self.places[i] = <int32_t> i
         self._pack(document)
         self.kept[self.num_kept] = Kept(document, 0, 0.0)
         self.num_kept += 1
@@ -249,13 +244,13 @@ cdef class Family:
 
     cdef Py_ssize_t _passing(self, int32_t document, int32_t *found) except -1 nogil:
         """Find those that get past the filter."""
-        cdef size_t i = 0
+        cdef size_t i = 0, size = self.low_words * self.bits
         cdef Py_ssize_t count = 0
         cdef size_t most = self.similarity.k - min(self.similarity.least_equal, self.similarity.k)
         self._pack(document)
         while i < self.num_kept:
-            i += self.similarity.kernels.find_similar(self.low_bits, self.low_words, self.bits, most, self.num_kept,
-                                                      self.places + i, self.num_kept - i)
+            i += self.similarity.kernels.find_similar(self.low_bits + self.num_kept * size, self.low_bits + i * size,
+                                                      self.low_words, self.bits, most, self.num_kept - i)
             if i < self.num_kept:
                 found[count] = self.kept[i].document
                 count += self.similarity.passes(document, found[count])

@@ -25,7 +25,7 @@ from lsh.engine.grouping import Linker, first_copies, pack_low_bits
 ORDER_BYTES = 16  # per document, for `Linker`: the order, a copy of it, and a check of both
 LINKER_BYTES = 36  # per document and thread, for `Linker`: key, link, record and table
 PART_BYTES = 72  # per document of a part of the keys: key and number, twice, and what `Linker` takes
-MEMBER_BYTES = 52  # per document that shares a bucket of a band, for its groups; without its low bits
+MEMBER_BYTES = 56  # per document that shares a bucket of a band, for its groups; without its low bits
 MAX_PARTS = 1 << 12
 FEW_PARTS = 2  # for one thread; where there are more, several bands at the same time would only make still more
 LIMIT = 1 << 16  # a document is compared with so many others of a bucket at most, to find its group

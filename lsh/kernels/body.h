@@ -211,19 +211,15 @@ static size_t LSH_SYMBOL(lsh_filter_8)(const uint8_t *matrix, size_t k, size_t l
     return filter_bytes(matrix, k, least, document, others, along, count);
 }
 
-LSH_INLINE size_t find_similar(const uint64_t *rows, const size_t words, const size_t bits, size_t most, size_t row,
-                               const int32_t *others, size_t count)
+LSH_INLINE size_t find_similar(const uint64_t *row, const uint64_t *rows, const size_t words, const size_t bits,
+                               size_t most, size_t count)
 {
-    const uint64_t *own = rows + row * words * bits;
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t *other = rows + (size_t)others[i] * words * bits;
+    for (size_t i = 0; i < count; i++, rows += words * bits) {
         size_t differing = 0;
-        if (i + AHEAD < count)
-            lsh_prefetch(rows + (size_t)others[i + AHEAD] * words * bits);
         for (size_t w = 0; w < words; w++) {
             uint64_t differs = 0;
             for (size_t b = w * bits; b < (w + 1) * bits; b++)
-                differs |= own[b] ^ other[b];
+                differs |= row[b] ^ rows[b];
             differing += lsh_count_ones_64(differs);
         }
         if (differing <= most)
@@ -232,12 +228,16 @@ LSH_INLINE size_t find_similar(const uint64_t *rows, const size_t words, const s
     return count;
 }
 
-static size_t LSH_SYMBOL(lsh_find_similar)(const uint64_t *rows, size_t words, size_t bits, size_t most, size_t row,
-                                           const int32_t *others, size_t count)
+static size_t LSH_SYMBOL(lsh_find_similar)(const uint64_t *row, const uint64_t *rows, size_t words, size_t bits,
+                                           size_t most, size_t count)
 {
-    if (words == 2 && bits == 4) /* the size of low thresholds and of families, for which the loops are unrolled */
-        return find_similar(rows, 2, 4, most, row, others, count);
-    return find_similar(rows, words, bits, most, row, others, count);
+    if (words == 2 && bits == 2) /* the usual sizes, for which the loops are unrolled */
+        return find_similar(row, rows, 2, 2, most, count);
+    if (words == 2 && bits == 4)
+        return find_similar(row, rows, 2, 4, most, count);
+    if (words == 4 && bits == 4)
+        return find_similar(row, rows, 4, 4, most, count);
+    return find_similar(row, rows, words, bits, most, count);
 }
 
 /* The count is as wide as the compared values, so that a vector holds equally many of both. */

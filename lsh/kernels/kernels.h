@@ -214,10 +214,9 @@ struct lsh_kernels {
     /* Take the `bits` (1 to 8) lowest bits of each of k bytes apart: bit j of the bytes from 64 * w on is packed[w * bits + j], one
      * bit a byte, in an order of this machine. What is missing in the last word is 0. */
     void (*pack_low_bits)(const uint8_t *bytes, size_t k, size_t bits, uint64_t *packed);
-    /* The place of the first of `count` others whose row, words * bits words as pack_low_bits writes them, differs from that of
-     * number `row` in at most `most` components; `count` if there is none. */
-    size_t (*find_similar)(const uint64_t *rows, size_t words, size_t bits, size_t most, size_t row, const int32_t *others,
-                           size_t count);
+    /* The place of the first of `count` rows, words * bits words each as pack_low_bits writes them, that differs from `row` in at
+     * most `most` components; `count` if there is none. */
+    size_t (*find_similar)(const uint64_t *row, const uint64_t *rows, size_t words, size_t bits, size_t most, size_t count);
     /* Compare the row of `document` with those of `count` others. Move the others that have at least `least` of k bytes
      * equal to the front, in their order, and the numbers in `along` with them; return how many they are. The row of
      * document d begins at matrix + d * k. */

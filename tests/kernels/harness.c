@@ -753,7 +753,7 @@ static void check_filter(void)
 static void check_similar(void)
 {
     enum { DOCUMENTS = 12, MOST_K = 400 };
-    const size_t k = below(2) ? 128 << below(2) : some_k() % MOST_K + 1, bits = between(1, 8), words = (k + 63) / 64;
+    const size_t k = below(2) ? (size_t)128 << below(2) : some_k() % MOST_K + 1, bits = between(1, 8), words = (k + 63) / 64;
     const size_t most = below(k + 1), row = below(DOCUMENTS), first = below(DOCUMENTS), count = below(DOCUMENTS - first + 1);
     uint64_t *packed = at_end(matrix_room, DOCUMENTS * words * bits * sizeof *packed);
     static uint8_t bytes[DOCUMENTS][MOST_K];

@@ -159,7 +159,7 @@ BREAKS = (
     ),
     Break(  # the members of an index get each other's ids
         8,
-        "lsh/engine/index_source.py",
+        "lsh/engine/index_candidates.py",
         "        return [ids[i] for i in back.tolist()]",
         "        return [ids[-1 - i] for i in back.tolist()]",
         ("test_equals_the_list",),

@@ -88,8 +88,12 @@ def check_the_cost_of_a_plan_is_that_of_the_results() -> None:
     for row in (small, large):
         shuffled = stages(row, "shuffle_bytes")["keys and links"] / row["documents"]
         assert near(shuffled, costs.KEY_SHUFFLED * costs.MEASURED_BANDS, 2e-3)
-    template = scale.results()["engine"]["cases"]["template"]["summary"]
-    assert near(template["seconds"]["comparing"] / template["candidates"], costs.CANDIDATE_SECONDS)
+
+
+def check_the_constants_of_a_plan_for_a_size_are_measured() -> None:
+    fit = result("sizes")["fit"]
+    constants = costs.SEED_SECONDS, costs.BAND_SECONDS, costs.SHARED_SECONDS
+    assert near([fit["seed"], fit["band"], fit["shared"]], constants)
 
 
 def check_the_chart_has_a_bar_for_each_library() -> None:

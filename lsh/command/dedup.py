@@ -28,6 +28,8 @@ from lsh.engine import dedup
 from lsh.engine.linking import LIMIT
 from lsh.engine.matching import Matching
 from lsh.files import ReadOptions
+from lsh.sketch.bands import Bands
+from lsh.sketch.planning import Plan
 from lsh.storage import compression
 from lsh.typing import Keep
 
@@ -249,15 +251,13 @@ def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh dedup``."""
     watch = _Stopwatch()
     request = _request(namespace)
-    if request.running.verbose:
-        console.say(f"{request.matching.hasher!r}\n{request.matching.plan or request.matching.bands}")
     if request.index is not None and not request.running.quiet:
         indexing.say_recall(request.index, request.matching.threshold, request.matching.verify)
     inputs.note_memory(request.outputs.written(), request.running.quiet)
-    counts = _deduplicate(request, watch)
+    counts, parameters = _deduplicate(request, watch)
     watch.stage("writing")  # and closing
     counts["seconds"] = {**watch.seconds, "total": sum(watch.seconds.values())}
-    _print_counts(request, counts)
+    _print_counts(request, counts, parameters)
 
 
 def _request(namespace: argparse.Namespace) -> Request:
@@ -406,8 +406,8 @@ class _Stopwatch:
         self._started = now
 
 
-def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
-    """Read, decide and write; return the counts of the run."""
+def _deduplicate(request: Request, watch: _Stopwatch) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read, decide and write; return the counts of the run, and its parameters."""
     reading, outputs, spill = request.reading, request.outputs, inputs.own_spill(request.running)
     with ExitStack() as opened:
         opened.enter_context(inputs.made_folders(outputs.written()))
@@ -455,7 +455,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     counts = result.summary()
     counts["bytes"] = texts.num_bytes + against.num_bytes
     counts["skipped"], counts["hidden"] = texts.skipped, texts.hidden
-    return counts
+    return counts, result.parameters
 
 
 def _check_format(outputs: Outputs, documents: files.Documents) -> None:
@@ -585,27 +585,29 @@ def _write(
 # ---- counts ----
 
 
-def _print_counts(request: Request, counts: dict[str, Any]) -> None:
+def _print_counts(request: Request, counts: dict[str, Any], parameters: dict[str, Any]) -> None:
     """Print the counts: as JSON to standard output, as a summary line to standard error."""
     if request.outputs.json:
         run = {
-            "threshold": request.matching.threshold,
-            "bands": request.matching.bands.to_string(),
-            "recall": None if counts["capped"] else _recall(request),
-            "random_state": request.matching.hasher.random_state,
+            "threshold": parameters["threshold"],
+            "bands": parameters["bands"].to_string(),
+            "num_seeds": parameters["hasher"].num_seeds,
+            "recall": None if counts["capped"] else _recall(parameters),
+            "random_state": parameters["hasher"].random_state,
             "peak_memory": console.peak_memory(),
         }
         console.write_data(json.dumps({**counts, **run}) + "\n")
     if request.running.verbose:
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
         console.say(
+            f"{parameters['hasher']!r}\n{parameters['plan'] or parameters['bands']}\n"
             f"{counts['candidates']:,} pairs in a shared bucket, {counts['compared']:,} pairs compared\n"
             f"{counts['identical']:,} removed as identical copies, {counts['without_shingles']:,} without shingles\n"
             f"seconds: {stages}"
         )
     if not request.running.quiet:
         if counts["capped"]:
-            console.say(_left_out(request, counts))
+            console.say(_left_out(counts, parameters))
         console.say(_summary(counts, with_references=bool(request.references) or request.index is not None))
 
 
@@ -627,18 +629,18 @@ def _summary(counts: dict[str, Any], with_references: bool) -> str:
     return ", ".join(parts)
 
 
-def _left_out(request: Request, counts: dict[str, Any]) -> str:
+def _left_out(counts: dict[str, Any], parameters: dict[str, Any]) -> str:
     """Return what was left out of the comparisons, and what that means."""
     return (
         f"{counted(counts['capped'], 'comparison')} left out in buckets of more than {LIMIT:,} documents: similar "
-        f"documents may remain there, and the recall of {_recall(request):.3f} does not hold; use longer shingles or a "
-        "higher threshold to separate texts of one template"
+        f"documents may remain there, and the recall of {_recall(parameters):.3f} does not hold; use longer shingles "
+        "or a higher threshold to separate texts of one template"
     )
 
 
-def _recall(request: Request) -> float:
+def _recall(parameters: dict[str, Any]) -> float:
     """Return the planned recall of a pair at the threshold."""
-    matching = request.matching
-    if matching.plan is not None and matching.is_exact:
-        return matching.plan.recall_at(matching.threshold)
-    return matching.bands.probability(matching.threshold)
+    plan: Plan | None = parameters["plan"]
+    bands: Bands = parameters["bands"]
+    threshold: float = parameters["threshold"]
+    return plan.recall_at(threshold) if plan and parameters["verify"] == "exact" else bands.probability(threshold)

@@ -74,8 +74,8 @@ def _unrecognized(argument: str, parser: argparse.ArgumentParser) -> str:
         remedy = "quote patterns such as 'shards/*.tsv'"
         if argument.upper() in SIZE_UNITS:
             remedy = f"write a size without a space, such as 500{argument}"
-        if "--corpus" in parser._option_string_actions:
-            remedy = "name the files of a corpus after --corpus"
+        if "--sample" in parser._option_string_actions:
+            remedy = "name the files of a sample after --sample"
         return f"unexpected argument {argument!r}; {remedy}"
     name = argument.partition("=")[0]
     known = [option for action in parser._actions for option in action.option_strings]

@@ -65,7 +65,10 @@ SHARED_OPTIONS: dict[str, dict[str, Any]] = {  # that `add` adds to a parser
         "default": None,
         "help": "count each run of white space as one space",
     },
-    "--num-seeds": {"type": whole, "help": f"number of components of a fingerprint (default {DEFAULT_SEEDS})"},
+    "--num-seeds": {
+        "type": whole,
+        "help": f"number of components of a fingerprint (default {DEFAULT_SEEDS}, more for very many documents)",
+    },
     "--random-state": {
         "type": seed,
         "metavar": "N",
@@ -88,7 +91,7 @@ MATCHING_DEFAULTS: dict[str, Any] = {  # not in argparse, as --preset must know 
     "lowercase": False,
     "strip_punctuation": False,
     "collapse_whitespace": False,
-    "num_seeds": DEFAULT_SEEDS,
+    "num_seeds": None,
     "random_state": 0,
     "verify": "exact",
     "clusters_mode": "representative",
@@ -272,9 +275,11 @@ def bands(namespace: argparse.Namespace) -> lsh.Bands | None:
     return lsh.Bands.from_string(namespace.bands)
 
 
-def num_seeds(namespace: argparse.Namespace) -> int:
-    """Return the number of components."""
-    return checks.whole_number("num_seeds", _given_or_default(namespace, "num_seeds"), 1, MAX_FSS_SEEDS)
+def num_seeds(namespace: argparse.Namespace) -> int | None:
+    """Return the number of components; ``None`` if it is to be planned."""
+    if namespace.num_seeds is None:
+        return None
+    return checks.whole_number("num_seeds", namespace.num_seeds, 1, MAX_FSS_SEEDS)
 
 
 def random_state(namespace: argparse.Namespace) -> int:
@@ -290,8 +295,8 @@ def shingles(namespace: argparse.Namespace) -> lsh.Shingles:
 
 def hasher(namespace: argparse.Namespace) -> lsh.MinHasher:
     """Return the hasher."""
-    state = random_state(namespace)
-    return lsh.MinHasher(num_seeds(namespace), random_state=state, scheme="fss", shingles=shingles(namespace))
+    count, state = num_seeds(namespace) or DEFAULT_SEEDS, random_state(namespace)
+    return lsh.MinHasher(count, random_state=state, scheme="fss", shingles=shingles(namespace))
 
 
 def matching(namespace: argparse.Namespace, keep: Keep = "first") -> Matching:
@@ -310,9 +315,15 @@ def matching(namespace: argparse.Namespace, keep: Keep = "first") -> Matching:
 
         return Matching(**presets.preset(namespace.preset).options(), keep=keep, missing=namespace.missing)
     given = bands(namespace)
-    recalled = None if given is not None else recall(namespace)
-    own = hasher(namespace)
-    return Matching(threshold(namespace), recall=recalled, bands=given, hasher=own, **_deciding(namespace, keep))
+    return Matching(
+        threshold(namespace),
+        recall=None if given is not None else recall(namespace),
+        bands=given,
+        shingles=shingles(namespace),
+        num_seeds=num_seeds(namespace),
+        random_state=random_state(namespace),
+        **_deciding(namespace, keep),
+    )
 
 
 def matching_of_index(namespace: argparse.Namespace, index: Index, name: str, keep: Keep = "first") -> Matching:

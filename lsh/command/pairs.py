@@ -74,8 +74,6 @@ def run(namespace: argparse.Namespace) -> None:
     inputs.check_table("-o", namespace.output, namespace.json)
     if namespace.output == files.STANDARD:
         console.check_standard_output()
-    if running.verbose:
-        console.say(f"{matching.hasher!r}\n{matching.plan or matching.bands}")
     inputs.note_memory([namespace.output], running.quiet)
     collections = [inputs.find(reading, one, running.quiet) for one in places]
     if len(collections) == 2 and (shared := inputs.shared_file(*collections)) is not None:
@@ -84,6 +82,9 @@ def run(namespace: argparse.Namespace) -> None:
             f"{shared} is in both INPUTs: {problem}; name it once for the pairs within it, or use --within"
         )
     number, sides = _write_pairs(collections, namespace.output, namespace.json, matching, reading, running)
+    if running.verbose:
+        used = matching.for_documents(max(sum(side.count for side in sides), 1))
+        console.say(f"{used.hasher!r}\n{used.plan or used.bands}")
     if not running.quiet:
         console.say(_summary(number, sides, time.perf_counter() - started))
 

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import sys
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -25,7 +26,8 @@ EPILOG = f"""\
 examples:
   lsh plan --threshold 0.7 --recall 0.95
   lsh plan --documents 5e9 --bytes 1200
-  lsh plan --corpus news.tsv.gz --documents 1000000 --plot curve.svg
+  lsh plan --threshold 0.6 --documents 5e9
+  lsh plan --sample news.tsv.gz --documents 1e9 --plot curve.svg
 
 {options.FORMATS}
 {console.EXITS}"""
@@ -37,28 +39,31 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "plan",
         help="choose bands, and print their recall and cost",
         description="Print the cheapest bands that find a pair at the threshold with the recall, their recall at other "
-        "similarities, and their cost.",
+        "similarities, and their cost. With a number of documents, they are those that lsh dedup uses for so many.",
         epilog=EPILOG,
     )
     options.add(parser, "--threshold", "--recall", "--num-seeds")
     parser.add_argument(
-        "--documents", type=options.whole, metavar="N", help="size of the whole corpus (default: that of --corpus)"
+        "--documents",
+        type=options.whole,
+        metavar="N",
+        help="number of documents of the whole corpus (default: those of --sample)",
     )
     parser.add_argument(
         "--bytes",
         type=options.whole,
         metavar="N",
-        help="size of a text on average (default: that of --corpus); with --documents, print what a run costs",
+        help="size of a text on average (default: that of --sample); with --documents, print what a run costs",
     )
     parser.add_argument(
-        "--corpus",
+        "--sample",
         metavar="FILE",
         nargs="+",
-        help="files of documents, or folders: the cost is that of random pairs of these documents",
+        help="files of documents of the corpus, or folders: the bands are those for pairs of these documents",
     )
     parser.add_argument("--plot", metavar="FILE", help="draw the curve to a .svg or .png file (extra plot)")
     options.add(parser, "--json")
-    options.add_shingles(parser.add_argument_group("shingles of --corpus"))
+    options.add_shingles(parser.add_argument_group("shingles of --sample"))
     options.add_reading(parser)
     parser.set_defaults(run=run)
 
@@ -66,36 +71,41 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh plan``."""
     console.check_standard_output()
-    documents, corpus, text_bytes = namespace.documents, namespace.corpus, namespace.bytes
+    documents, sample, text_bytes = namespace.documents, namespace.sample, namespace.bytes
     if documents is not None:
         documents = checks.whole_number("documents", documents, 1, 2**63)
     if text_bytes is not None:
         text_bytes = checks.whole_number("bytes", text_bytes, 0, 2**63)
-    if corpus is None and (documents is None) != (text_bytes is None):
-        given, other = ("--bytes", "--documents") if documents is None else ("--documents", "--bytes")
-        raise ValueError(f"{given} requires {other}, or --corpus")
+    if sample is None and documents is None and text_bytes is not None:
+        raise ValueError("--bytes requires --documents, or --sample")
     for name in options.SHINGLE_OPTIONS:
-        if corpus is None and getattr(namespace, name) is not None:
-            raise ValueError(f"--{name.replace('_', '-')} requires --corpus")
-    for name in options.reading_given(namespace) if corpus is None else ():
-        raise ValueError(f"{name} requires --corpus")
+        if sample is None and getattr(namespace, name) is not None:
+            raise ValueError(f"--{name.replace('_', '-')} requires --sample")
+    for name in options.reading_given(namespace) if sample is None else ():
+        raise ValueError(f"{name} requires --sample")
     goal = (options.threshold(namespace), options.recall(namespace), options.num_seeds(namespace))
     shingles, reading = options.shingles(namespace), options.reading(namespace)
-    places = files.expanded(corpus) if corpus is not None else []
-    inputs.check_files(inputs.named("--corpus", places), [("--plot", namespace.plot)], reading)
+    places = files.expanded(sample) if sample is not None else []
+    inputs.check_files(inputs.named("--sample", places), [("--plot", namespace.plot)], reading)
     _check_plot(namespace.plot)
     inputs.note_memory([namespace.plot], quiet=False)
-    planned = lsh.plan(*goal)  # an error if no bands have the recall, before the corpus is read
-    if corpus is not None:
+    make_plan = partial(lsh.plan, *goal)
+    planned = make_plan(documents=documents)  # an error if no bands have the recall, before the sample is read
+    if sample is not None:
         count, texts = _sample(inputs.find(reading, places), reading)
         if not count:
-            raise ValueError(f"--corpus must have documents, {' '.join(map(files.shown, corpus))} has none")
+            raise ValueError(f"--sample must have documents, {' '.join(map(files.shown, sample))} has none")
         documents = documents or count
-        planned = lsh.plan(*goal, shingles=shingles, background=texts, documents=documents)
+        make_plan = partial(make_plan, shingles=shingles, background=texts)
+        planned = make_plan(documents=documents)
         if text_bytes is None:
             text_bytes = round(sum(len(text or b"") for text in texts) / len(texts))
-    cost = None if text_bytes is None else planned.cost(documents, text_bytes=text_bytes)
-    console.write_data(json.dumps(_as_dict(planned, cost)) + "\n" if namespace.json else _table(planned, cost))
+    cost = None if text_bytes is None or documents is None else planned.cost(documents, text_bytes=text_bytes)
+    if namespace.json:
+        console.write_data(json.dumps(_as_dict(planned, cost)) + "\n")
+    else:
+        larger = None if documents is None else make_plan(documents=4 * documents)
+        console.write_data(_table(planned, larger, cost))
     if namespace.plot is not None:
         _draw(planned, namespace.plot)
 
@@ -119,13 +129,21 @@ def _sample(sources: files.Sources, reading: ReadOptions) -> tuple[int, list[byt
         return count, [record.text for _, record in texts.at(wanted.tolist())]
 
 
-def _table(planned: lsh.Plan, cost: lsh.Cost | None) -> str:
-    """Return the table, the curve in characters that standard output has, and the cost."""
+def _table(planned: lsh.Plan, larger: lsh.Plan | None, cost: lsh.Cost | None) -> str:
+    """Return the table, the curve in characters that standard output has, and the cost.
+
+    `larger` is the plan for four times as many documents.
+    """
     from lsh.report import text_plot  # slow to import
 
     encoding = (sys.stdout.encoding or "" if sys.stdout is not None else "").lower()
     drawn = text_plot.s_curve(planned, ascii_only=not encoding.startswith("utf"))
-    return "\n\n".join(map(str, filter(None, (planned, drawn, cost)))) + "\n"
+    table = str(planned)
+    if larger is not None and larger.bands == planned.bands:
+        table += "\nfour times as many documents need the same bands"
+    elif larger is not None:
+        table += f"\nfour times as many documents need {larger.num_seeds} seeds: {larger.bands.to_string()}"
+    return "\n\n".join([table, drawn, *([] if cost is None else [str(cost)])]) + "\n"
 
 
 def _as_dict(planned: lsh.Plan, cost: lsh.Cost | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ from lsh.base.threads import map_in_order, worth
 from lsh.engine.comparing import Similarity
 from lsh.engine.deciding import write_links
 from lsh.engine.linking import BandLinks, Links, LowBits, Order, positions_of
-from lsh.sketch.bands import Bands
-from lsh.sketch.hasher import MinHasher, batch_fingerprints, work_shares
+from lsh.engine.matching import Matching
+from lsh.sketch.hasher import batch_fingerprints, work_shares
 from lsh.text.batch import Batch, content_keys, num_bytes, same_texts
 from lsh.text.collections import TextSource, each_piece, is_selection
 from lsh.text.sets import MAX_CACHED, MAX_SPLIT
@@ -116,6 +117,11 @@ class Collection:
     def progress(self) -> tuple[int, int, int] | None:
         """Return how much was read, as `TextSource.progress` does; ``None`` if that is unknown."""
         return self._again.progress() if isinstance(self._again, TextSource) else None
+
+    @property
+    def tells_progress(self) -> bool:
+        """Whether `progress` may be known, and its first reading must not be given up."""
+        return isinstance(self._again, TextSource)
 
     @property
     def is_held(self) -> bool:
@@ -236,12 +242,8 @@ class Corpus:
     ----------
     collections : list of Collection
         The texts.
-    hasher, bands
-        Compute fingerprints and band keys.
-    is_exact : bool
-        Whether pairs are compared by their texts, after sketches; else fingerprints are stored, and compared.
-    low_bits_of : tuple of int
-        How many low bits of each component are compared before documents are connected, and how many may differ.
+    given : Matching
+        The parameters, as the caller gave them.
     spill : MemoryBudget
         Allocates the arrays.
     num_threads, report
@@ -253,6 +255,12 @@ class Corpus:
 
     Attributes
     ----------
+    matching : Matching
+        The parameters with the plan for the number of documents.
+    hasher, bands
+        Compute fingerprints and band keys.
+    is_exact : bool
+        Whether pairs are compared by their texts, after sketches; else fingerprints are stored, and compared.
     sources : list of Collection or CandidateSource
         The collections, and the further documents.
     offsets : list of int
@@ -270,10 +278,7 @@ class Corpus:
     """
 
     collections: list[Collection]
-    hasher: MinHasher
-    bands: Bands
-    is_exact: bool
-    low_bits_of: tuple[int, int]
+    given: Matching
     spill: MemoryBudget
     num_threads: int
     report: Progress
@@ -287,17 +292,45 @@ class Corpus:
         self.read()
 
     def read(self) -> None:
-        """Read every collection, after a collision of content keys once more: with another secret."""
+        """Read every collection, after a collision of content keys once more: with another secret.
+
+        Where the number of documents decides about the plan and is not known, it is estimated from what was read
+        first. Where that leads to another plan than the number that is found, everything is read again; a plain
+        callable as soon as it has given too many texts.
+        """
+        readings = [collection.pieces() for collection in self.collections]
+        expected = self._expected()
+        if expected is None and self.given.wanted is not None:
+            readings = [chain(list(islice(reading, 1)), reading) for reading in readings]
+            expected = self._expected()
+        self._plan_for(expected or 0)
+        while self._read(readings):
+            readings = [collection.pieces() for collection in self.collections]
+
+    def _plan_for(self, documents: int) -> None:
+        self._planned = documents
+        self.matching = self.given.for_documents(max(documents, 1))
+        self.hasher, self.bands, self.is_exact = self.matching.hasher, self.matching.bands, self.matching.is_exact
+
+    def _is_outgrown(self, documents: int) -> bool:
+        """Choose the plan for so many documents; return whether it is another one."""
+        before = self.bands
+        self._plan_for(documents)
+        return self.bands != before
+
+    def _read(self, readings: list[Iterator[tuple[int, Piece]]]) -> bool:
+        """Read every collection; return whether that has to be done again, with another plan."""
         self.secret = os.urandom(16)  # so that texts with equal content keys cannot be constructed
         self.offsets, self.num_missing = [0], 0
         hasher, bands, spill = self.hasher, self.bands, self.spill
         known = [collection.size for collection in self.collections]
         total = None if None in known else sum(filter(None, known))
+        stops_early = total is None and not any(collection.tells_progress for collection in self.collections)
         dtype = hasher.dtype if not self.is_exact else np.dtype(np.uint8)
         buffer = MAX_BUFFERS // bands.num_bands
         self.keys = [spill.column(np.uint64, None, total, buffer) for _ in range(bands.num_bands)]
         self.sketches = spill.column(dtype, hasher.num_seeds, total)
-        bits, most = self.low_bits_of
+        bits, most = self.matching.low_bits
         low_bits = None if bits == 0 else spill.column(np.uint64, bits * -(-hasher.num_seeds // 64), total)
         self.low_bits = LowBits(low_bits, bits, most)
         self.content, self.sizes = spill.column(np.uint64, None, total), spill.column(np.int64, None, total)
@@ -311,9 +344,9 @@ class Corpus:
 
             The size is that of the texts in bytes, if they are in memory only until they are processed.
             """
-            for collection in self.collections:
+            for collection, reading in zip(self.collections, readings):
                 counted = spill.is_bounded and not collection.is_held
-                for first, piece in collection.pieces():
+                for first, piece in reading:
                     for start, stop in work_shares(hasher, piece, MAX_SHARE, SHARE_FACTOR):
                         make_batch = partial(collection.batch, first, piece, start, stop)
                         size = num_bytes(piece, start, stop) if counted else 0
@@ -342,6 +375,8 @@ class Corpus:
                 expected = self._expected() or 0
                 for column in [*self.keys, *columns]:
                     column.expect(expected)
+                if stops_early and stop > self._planned and self._is_outgrown(stop):
+                    return True
             for column, more in zip([*self.keys, *columns], [*keys, *rows]):
                 column.append(more)
             self.num_missing += missing
@@ -353,6 +388,7 @@ class Corpus:
         self.total = self.offsets[-1]
         self._check_bound(self.total)
         spill.trim()
+        return self._is_outgrown(self.total)
 
     def append_sketches(self, rows: Array) -> None:
         """Append the sketches or fingerprints of some documents."""
@@ -380,20 +416,24 @@ class Corpus:
         if self.spill.bound is not None and count * each > self.spill.bound:
             documents, expected = f"{count:,} documents", self._expected() if growing else None
             documents = f"{f'the {documents} read so far' if growing else documents}, {each} bytes each"
-            documents += "" if expected is None else f", and about {size_argument(expected * each)} for all"
+            if expected is not None and expected > count:
+                documents += f", and about {size_argument(expected * each)} for all"
             problem = f"must be {size_argument(count * each)} or more for {documents}"
             raise errors.bad_value("max_memory", f"{problem}, got {self.spill.bound:,} bytes")
         self.spill.reserve(count * each)
 
     def _expected(self) -> int | None:
         """Return how many documents there will be, by the part of the files that was read; ``None`` if unknown."""
-        texts = done = total = 0
+        texts = done = total = known = 0
         for collection in self.collections:
             progress = collection.progress()
-            if progress is None:
+            if collection.size is not None:
+                known += collection.size
+            elif progress is None or 0 in progress[:2]:
                 return None
-            texts, done, total = texts + progress[0], done + progress[1], total + progress[2]
-        return texts * total // done if done else None
+            else:
+                texts, done, total = texts + progress[0], done + progress[1], total + progress[2]
+        return known + (texts * total // done if done else 0)
 
     def reserve(self, sharing: int = 0, together: int = 0) -> None:
         """Keep memory free for arrays of all documents, and of the `sharing` documents in a link.

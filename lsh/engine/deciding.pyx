@@ -10,7 +10,7 @@ threads.
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.math cimport fmax, fmin
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
 from lsh.engine.comparing cimport FILTERED, RUN, Similarity
@@ -181,6 +181,9 @@ cdef class Decisions:
         Pairs below the threshold that are less similar than this are not remembered: other components have enough.
     map : callable, optional
         Like the function of this name, but may make calls in threads; for the bands.
+    references : numpy.ndarray, optional
+        uint8, shape ``(n,)``: 1 for the documents that others are compared with, which are kept without being compared,
+        0 for those that are compared with these only. Default: all are compared with those that are kept.
 
     Notes
     -----
@@ -197,6 +200,7 @@ cdef class Decisions:
     cdef double[::1] value             # the similarity to the witness
     cdef int32_t[::1] parents          # of the walk over components: see base/components.pxd; None of the other
     cdef int32_t[:, ::1] runs          # likewise: by band and member, how many up to it are known to be connected
+    cdef const uint8_t[::1] references
     cdef Py_ssize_t settled
     cdef Py_ssize_t limit
     cdef Py_ssize_t family
@@ -207,7 +211,7 @@ cdef class Decisions:
 
     def __cinit__(self, int32_t[:, ::1] links not None, int32_t[:, ::1] members not None, ranks not None,
                   Py_ssize_t settled, double threshold, Py_ssize_t limit, int32_t[:, ::1] runs, Py_ssize_t family,
-                  size_t bits, size_t family_bytes, double floor=0.0, map=map):
+                  size_t bits, size_t family_bytes, double floor=0.0, map=map, const uint8_t[::1] references=None):
         cdef Py_ssize_t count = links.shape[1]
         if count > _MAX_DOCUMENTS or settled < 0 or limit < 0:
             raise ValueError("settled and limit must be 0 or more, and links of less than 2**31 documents")
@@ -216,7 +220,9 @@ cdef class Decisions:
         own = np.array(ranks, np.int32).reshape(-1)
         if len(own) != count:
             raise ValueError(f"ranks must be of {count} documents, got {len(own)}")
-        self.buckets, self.members, self.ranks = links, members, own
+        if references is not None and references.shape[0] != count:
+            raise ValueError(f"references must be of {count} documents, got {references.shape[0]}")
+        self.buckets, self.members, self.ranks, self.references = links, members, own, references
         self.count, self.settled, self.threshold, self.limit, self.floor = count, settled, threshold, limit, floor
         self.runs, self.family, self.bits, self.family_bytes, self.parents = runs, family, bits, family_bytes, None
         if runs is not None:
@@ -326,6 +332,7 @@ cdef class Walk:
     cdef int32_t[:, ::1] buckets       # from here to `limit`: those of the decisions
     cdef int32_t[:, ::1] members
     cdef const int32_t[::1] ranks
+    cdef const uint8_t[::1] references
     cdef int32_t[::1] witness
     cdef double[::1] value
     cdef int32_t[::1] parents
@@ -352,6 +359,7 @@ cdef class Walk:
             raise ValueError("similarity and decisions must be of the same documents")
         self.similarity, self.all = similarity, decisions
         self.buckets, self.members, self.ranks = decisions.buckets, decisions.members, decisions.ranks
+        self.references = decisions.references
         self.witness, self.value, self.parents = decisions.witness, decisions.value, decisions.parents
         self.settled, self.limit, self.threshold = decisions.settled, decisions.limit, decisions.threshold
         self.stamp = np.full(count, -1, np.int32)
@@ -435,7 +443,8 @@ cdef class Walk:
         cdef Py_ssize_t band, met = 0, over = 0
         cdef int32_t best = -1, number
         cdef double most = 0.0
-        if self.ranks[document] >= self.settled:
+        cdef bint is_reference = self.references is not None and self.references[document]
+        if self.ranks[document] >= self.settled and not is_reference:
             for band in range(self.buckets.shape[0]):
                 number = self._number(band, document)
                 over += max(<Py_ssize_t> 0, number - self.limit)
@@ -450,6 +459,8 @@ cdef class Walk:
             self.left_out += over
         if best >= 0:
             self.witness[document], self.value[document] = best, most
+            return 0
+        if self.references is not None and not is_reference:
             return 0
         self.kept += 1  # from now on, documents are compared with it
         for band in range(self.buckets.shape[0]):
@@ -516,7 +527,8 @@ cdef class Walk:
             self.family = Family(self.similarity, self.first, self.stop, max(min(2 * self.all.bits, 8), 1),
                                  self.all.family_bytes)
         for other in range(self.first, document):
-            if self.witness[other] < 0 and self.family is not None:
+            if (self.witness[other] < 0 and self.family is not None
+                    and (self.references is None or self.references[other])):
                 self._add(<int32_t> other)
         return 0
 

@@ -25,7 +25,8 @@ from lsh.base.progress import checked_progress
 from lsh.engine import parts
 from lsh.engine.comparing import Pairs
 from lsh.engine.corpus import STEP, Collection, CollisionError, Corpus
-from lsh.engine.index_source import IndexCandidates, IndexSource
+from lsh.engine.index_candidates import IndexCandidates
+from lsh.engine.index_source import IndexSource
 from lsh.engine.layout import Layout, Part
 from lsh.engine.linking import Order, positions_of
 from lsh.engine.matching import Matching, check_length
@@ -98,7 +99,8 @@ def deduplicate(
     ----------
     texts : iterable of str or bytes, numpy array, Arrow column, or callable
         ``n`` documents, as for `MinHasher.fingerprints`. A callable must return an iterable of the same texts at each
-        call. It is called twice, and only the texts that are compared are held in memory.
+        call. It is called twice, or once more where a plan for more documents turns out to be needed, and only the
+        texts that are compared are held in memory.
     threshold : float, optional
         Documents with this Jaccard similarity or a higher one are near duplicates; more than 0 and at most 1. Default:
         that of the index where `against` is one, else 0.8.
@@ -110,15 +112,15 @@ def deduplicate(
     bands : Bands or Plan, optional
         The bands to use, in place of `recall`. A plan must have the same threshold and number of seeds, and the same
         shingles if it has any; to use its bands with other values, pass ``plan.bands``. Default: the bands of
-        ``lsh.plan(threshold, recall, num_seeds)``.
+        ``lsh.plan(threshold, recall, num_seeds, documents=n)``, n being the number of all documents.
     shingles : Shingles, optional
         How a text becomes a set of shingles. Default: the shingles of `hasher`, else those of a plan that is given as
         `bands`, else ``Shingles(8)``.
     hasher : MinHasher, optional
         Default: ``MinHasher(num_seeds, random_state=random_state, scheme="fss", shingles=shingles)``.
     num_seeds : int, optional
-        The number of components of a fingerprint. Default: that of a plan that is given as `bands`, else 128. An error
-        if `hasher` is given.
+        The number of components of a fingerprint. Default: that of a plan that is given as `bands`, else 128 up to
+        65,536 documents, and for more of them 128 to 1,024, as `plan` says. An error if `hasher` is given.
     random_state : int or None, optional
         Determines the seeds of the hash functions; ``None`` draws new ones. An error if `hasher` is given.
     against : iterable of str or bytes, numpy array, Arrow column, callable, or Index, optional
@@ -226,10 +228,12 @@ def decide(
     against: TextsOrCallable | IndexSource | None,
     run: Running,
     priorities: Callable[[], Array] | None = None,
+    references: Array | None = None,
 ) -> Deduplication:
     """Do the work of `deduplicate`, whose parameters are checked; the documents of an index have its `Matching`.
 
     `priorities` returns the priority of each document once the texts were read, in place of the `keep` of `matching`.
+    `references` has a flag for each text: those that are kept. Then the others are compared with these only.
     """
     seconds: dict[str, float] = {}
     started = time.perf_counter()
@@ -243,12 +247,12 @@ def decide(
     if isinstance(against, IndexSource):
         matching, members = _members(matching, against)
     by_position = priorities is None and isinstance(matching.keep, str) and matching.keep in ("first", "last")
-    corpus = _corpus(collections, matching, run, not by_position, members)
+    corpus = Corpus(collections, matching, *run, not by_position, members)
     seconds["fingerprints"] = time.perf_counter() - started
     keep = matching.keep if priorities is None else priorities()
     check_length(keep, corpus.offsets[1])
     order = _by_priority(keep, corpus)
-    return _result(corpus, order, matching, against is not None, seconds, members)
+    return _result(corpus, order, against is not None, seconds, members, references)
 
 
 def _members(matching: Matching, index: IndexSource) -> tuple[Matching, IndexCandidates]:
@@ -261,31 +265,24 @@ def _members(matching: Matching, index: IndexSource) -> tuple[Matching, IndexCan
     return matching.with_collisions(snapshot.collisions), IndexCandidates(snapshot, matching.is_exact)
 
 
-def _corpus(
-    collections: list[Collection], matching: Matching, run: Running, ordered: bool, members: IndexCandidates | None
-) -> Corpus:
-    given = matching.hasher, matching.bands, matching.is_exact, matching.low_bits
-    return Corpus(collections, *given, *run, ordered, members)
-
-
 def _result(
     corpus: Corpus,
     order: Order,
-    matching: Matching,
     sides: bool,
     seconds: dict[str, float],
     old: IndexCandidates | None = None,
+    references: Array | None = None,
 ) -> Deduplication:
     """Decide all documents of a corpus, and return the result.
 
     `sides` says whether there are old documents, and `old` has those of an index, which are named by their ids.
     """
-    started, new = time.perf_counter(), corpus.offsets[1]
+    started, new, matching = time.perf_counter(), corpus.offsets[1], corpus.matching
     while True:
         layout = Layout(corpus, order)
         seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
         try:
-            decided = _decided(corpus, layout, matching)
+            decided = _decided(corpus, layout, matching, references)
             break
         except CollisionError:
             corpus.read()
@@ -320,8 +317,8 @@ def duplicates_in(
     matching = Matching.of_index("it", stored, threshold, verify=verify, clusters=clusters, keep=keep)
     run = Running.checked(max_memory, temp_dir, num_threads, progress)
     matching, members = _members(matching, stored)
-    corpus = _corpus([], matching, run, False, members)
-    removed = _result(corpus, _by_priority(keep, corpus), matching, False, {}).removed
+    corpus = Corpus([], matching, *run, False, members)
+    removed = _result(corpus, _by_priority(keep, corpus), False, {}).removed
     ids, kept = members.ids(removed["document"]), members.ids(removed["kept"])
     values = removed["similarity"].tolist(), removed["identical"].tolist()
     return list(map(Duplicate._make, zip(ids, kept, *values)))
@@ -431,7 +428,8 @@ def _pairs(
 ) -> Iterator[tuple[Any, Any, float]]:
     """Yield the pairs; links lead from a document to later ones, or with two collections to those of the second."""
     two = len(collections) + (more is not None) == 2
-    corpus, spill = _corpus(collections, matching, run, False, more), run.spill
+    corpus, spill = Corpus(collections, matching, *run, False, more), run.spill
+    matching = corpus.matching
     rows, total = corpus.offsets[1], corpus.total
     order = Order([(rows, total, True), (0, rows, True)], entered=1 if two else 2, old_from=rows)
     while True:
@@ -543,7 +541,7 @@ def _by_priority(priority: Keep | Array, corpus: Corpus) -> Order:
     return Order([(0, total, False)], order, old_from=new)
 
 
-def _decided(corpus: Corpus, layout: Layout, matching: Matching) -> parts.Decided:
+def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Array | None) -> parts.Decided:
     """Decide the documents of a layout."""
     total = len(layout.documents)
     with corpus.spill.released():
@@ -556,6 +554,7 @@ def _decided(corpus: Corpus, layout: Layout, matching: Matching) -> parts.Decide
                 matching.clusters == "components",
                 corpus.low_bits.bits,
                 corpus.family_bytes,
+                references,
             ),
             lambda shape: corpus.spill.array(shape, np.int32),
             corpus.num_threads,

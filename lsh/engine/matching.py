@@ -18,7 +18,14 @@ from lsh.engine.index_source import IndexSource
 from lsh.sketch import sketch_filter
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
-from lsh.sketch.planning import DEFAULT_THRESHOLD, Plan, chosen_bands, chosen_hasher
+from lsh.sketch.planning import (
+    DEFAULT_THRESHOLD,
+    Plan,
+    chosen_bands,
+    chosen_hasher,
+    plan_for_size,
+    size_step,
+)
 from lsh.text.shingling import checked_shingles
 from lsh.typing import Clusters, Keep, Missing, Verify
 
@@ -53,6 +60,8 @@ class Matching:
         that stores a part of each component.
     recall : float or None
         The probability that a pair at the threshold is found, if it is not that of the plan: of an index.
+    wanted : float or None
+        The recall for which `for_documents` plans; ``None`` where the caller chose bands, seeds or a hasher.
     """
 
     threshold: float
@@ -65,6 +74,7 @@ class Matching:
     missing: Missing
     collisions: float
     recall: float | None
+    wanted: float | None
 
     def __init__(
         self,
@@ -96,6 +106,7 @@ class Matching:
             missing=checks.choice("missing", missing, get_args(Missing)),
             collisions=0.0,
             recall=None,
+            wanted=plan.recall if plan is not None and bands is hasher is num_seeds is None else None,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -138,6 +149,17 @@ class Matching:
             raise errors.bad_value(asked, reason + asked + " for it")
         matching._set(plan=index.plan, recall=recall)
         return matching
+
+    def for_documents(self, documents: int) -> Matching:
+        """Return the same parameters with the plan for a corpus of this size, where the caller chose none."""
+        if self.wanted is None or size_step(documents) == size_step(1):
+            return self._with(wanted=None)
+        plan = plan_for_size(self.threshold, self.wanted, documents, filtered=self.is_exact)
+        hasher = self.hasher
+        if plan.num_seeds != hasher.num_seeds:
+            random_state, shingles = hasher.random_state, hasher.shingles
+            hasher = MinHasher(plan.num_seeds, random_state=random_state, scheme=hasher.scheme, shingles=shingles)
+        return self._with(hasher=hasher, bands=plan.bands, plan=plan, wanted=None)
 
     def with_collisions(self, collisions: float) -> Matching:
         """Return the same parameters for sketches of this probability of collisions."""

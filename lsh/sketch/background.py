@@ -1,8 +1,8 @@
 """Background pairs: pairs below the threshold, which bands should not make candidates.
 
 A plan computes the share of these pairs that are false candidates: they share a band, and are compared in vain. Their
-similarities are given, or estimated for random pairs of a corpus, or evenly spread. The same corpus gives the same
-random pairs each time.
+similarities are given, or estimated for all pairs of a sample of a corpus, or evenly spread. The same corpus gives the
+same sample each time.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from lsh.text.shingling import Shingles, checked_shingles
 from lsh.typing import Texts
 
 GAUSS_NODES = 96  # nodes of Gauss-Legendre quadrature: exact for polynomials of degree up to 191
-SAMPLE_TEXTS = 4000  # texts of a corpus from which random pairs are drawn
-SAMPLE_PAIRS = 20_000
+SAMPLE_TEXTS = 1000  # texts of a corpus whose pairs are used
 SAMPLE_SEEDS = 512  # the standard error of an estimated similarity is at most 0.022
-PAIRS_AT_ONCE = 2000  # pairs whose fingerprints are compared in one call, which bounds the memory
+UNRELATED = 0.06  # the similarity of two texts of which nothing is known
 CELLS = 1000  # equal parts of [0, 1]; the similarities within one are replaced by their mean
 
 
@@ -46,6 +45,13 @@ def evenly_spread(threshold: float) -> PairsBelow:
     return PairsBelow((nodes + 1) / 2 * threshold, weights / 2, f"spread evenly from 0 to {threshold:g}")
 
 
+@lru_cache(maxsize=64)
+def unrelated(threshold: float) -> PairsBelow:
+    """Return pairs of texts of which nothing is known, as most pairs of a corpus."""
+    similarity = min(UNRELATED, float(np.nextafter(threshold, 0.0)))
+    return PairsBelow(np.array([similarity]), np.ones(1), f"unrelated texts of similarity {similarity:g}")
+
+
 @lru_cache(maxsize=1)
 def _gauss_legendre() -> tuple[Array, Array]:
     return np.polynomial.legendre.leggauss(GAUSS_NODES)
@@ -62,7 +68,7 @@ def pairs_below(threshold: float, background: object, shingles: Shingles | None)
     texts = _texts_of(background)
     if texts is not None:
         shingles = checked_shingles(shingles)
-        similarities, name = _random_pairs(texts, shingles), f"{SAMPLE_PAIRS:,} random pairs of the texts"
+        similarities, name = _sampled_pairs(texts, shingles)
     elif shingles is not None:
         raise errors.bad_value("shingles", "requires texts as background, got similarities; leave shingles out")
     else:
@@ -120,18 +126,15 @@ def _texts_of(background: Any) -> Texts | None:
         return None
 
 
-def _random_pairs(texts: Any, shingles: Shingles) -> Array:
-    """Estimate the similarities of random pairs of a corpus; the same corpus gives the same pairs."""
-    draw = np.random.RandomState(0)
+def _sampled_pairs(texts: Any, shingles: Shingles) -> tuple[Array, str]:
+    """Estimate the similarities of all pairs of a sample of a corpus, the same one each time; return a name, too."""
     hasher = MinHasher(SAMPLE_SEEDS, scheme="fss", shingles=shingles)
-    rows = hasher.fingerprints(_some_texts(texts, draw))
+    rows = hasher.fingerprints(_some_texts(texts, np.random.RandomState(0)))
     rows = rows[~hasher.is_empty(rows)]
     if len(rows) < 2:
         raise errors.bad_value("background", f"must have two or more texts with shingles, got {len(rows)}")
-    first = draw.randint(0, len(rows), SAMPLE_PAIRS)
-    second = (first + draw.randint(1, len(rows), SAMPLE_PAIRS)) % len(rows)
-    chunks = [slice(start, start + PAIRS_AT_ONCE) for start in range(0, SAMPLE_PAIRS, PAIRS_AT_ONCE)]
-    return np.concatenate([(rows[first[at]] == rows[second[at]]).mean(axis=1) for at in chunks])
+    shares = [(rows[i + 1 :] == row).mean(axis=1) for i, row in enumerate(rows[:-1])]
+    return np.concatenate(shares), f"all pairs of {len(rows):,} of the texts"
 
 
 def _some_texts(texts: Texts, draw: np.random.RandomState) -> Batch:

@@ -7,22 +7,29 @@ tools/check_benchmarks.py compares the numbers with the stored results; docs/sca
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, size_argument
 from lsh.base.wording import counted, size
+from lsh.sketch.background import PairsBelow
 
-MEASURED_BANDS = 19
+MEASURED_BANDS, MEASURED_SEEDS = 19, 128
 # For each document, and for each byte of its text: seconds of CPU, or bytes.
 MACHINE_SECONDS = (2.335e-6, 1.569e-8)  # of `lsh dedup`
 KEYS_SECONDS = (4.022e-6, 2.539e-8)  # of `lsh.spark`, where it computes and groups keys; these grow with the bands
 OTHER_SECONDS = (2.007e-6, 4.501e-8)  # of its other stages
 OTHER_SHUFFLED = (-44.27, 1.1759)
 KEY_SHUFFLED = 16.06  # bytes of a document and band
-CANDIDATE_SECONDS = 3.179e-8  # of a pair that shares a band, as the texts of the corpus "template" of engine.py
-MANY_CANDIDATES = """
-                  more than one: longer shingles, more components or a higher threshold have fewer"""
+# Of benchmarks/sizes.py: seconds of a document for each component and each band, and of a pair in each shared bucket.
+SEED_SECONDS, BAND_SECONDS, SHARED_SECONDS = 1.0e-8, 4.0e-8, 1.2e-8
+MANY, MANY_CANDIDATES = (
+    1000,
+    """
+                  which takes longer than reading them: longer shingles, or a higher threshold, have fewer""",
+)
 CONTENT_BYTES = 24  # of a document in temporary files, beside keys and sketch
 
 
@@ -80,7 +87,7 @@ class Cost:
         else:
             each = 2 * self.false_candidates / self.documents
             compared = f"{each:,.0f} for each document" if each >= 10 else f"{each:.2g} for each document"
-            compared += MANY_CANDIDATES if each > 1 else ""
+            compared += MANY_CANDIDATES if each > MANY else ""
         return "\n".join(
             [
                 f"{counted(self.documents, 'document')} of {self.text_bytes:,} bytes, {total} of text",
@@ -89,8 +96,8 @@ class Cost:
                 f"                  {_hours(self.core_hours)}",
                 f"Spark             {_hours(self.spark_core_hours)}, {size(self.spark_shuffled_bytes)} shuffled",
                 f"false candidates  {compared}",
-                "extrapolated from two cores, 128 components and shingles of bytes; 512 components, or words, take up "
-                "to\nthree times as long where texts are short: run a hundredth of the corpus first",
+                "extrapolated from two cores and shingles of bytes; words take up to three times as long where texts "
+                "are\nshort: run a hundredth of the corpus first",
             ]
         )
 
@@ -98,7 +105,8 @@ class Cost:
 def cost_of(documents: int, text_bytes: int, num_bands: int, num_seeds: int, false_pairs: float | None) -> Cost:
     """Return the cost of a run; `false_pairs` is the share of all pairs that are false candidates, if it is known."""
     candidates = None if false_pairs is None else false_pairs * documents * (documents - 1) / 2
-    vain = CANDIDATE_SECONDS * (candidates or 0.0)
+    vain = SHARED_SECONDS * (candidates or 0.0)
+    more = (num_seeds - MEASURED_SEEDS) * SEED_SECONDS + (num_bands - MEASURED_BANDS) * BAND_SECONDS
     bands = num_bands / MEASURED_BANDS
     spark = _of(KEYS_SECONDS, text_bytes) * bands + _of(OTHER_SECONDS, text_bytes)
     return Cost(
@@ -107,10 +115,22 @@ def cost_of(documents: int, text_bytes: int, num_bands: int, num_seeds: int, fal
         candidates,
         documents * LEAST_BYTES if documents <= MAX_DOCUMENTS else None,
         documents * (8 * num_bands + num_seeds + CONTENT_BYTES),
-        (documents * _of(MACHINE_SECONDS, text_bytes) + vain) / 3600,
+        (documents * max(_of(MACHINE_SECONDS, text_bytes) + more, 0.0) + vain) / 3600,
         (documents * spark + vain) / 3600,
         round(documents * (KEY_SHUFFLED * num_bands + max(_of(OTHER_SHUFFLED, text_bytes), 0.0))),
     )
+
+
+def seconds_of_bands(widths: Sequence[int], num_seeds: int, documents: int, pairs: PairsBelow) -> float:
+    """Return what a document costs that depends on its bands, in seconds.
+
+    `pairs` are pairs of a corpus below the threshold, which meet in a shared bucket of each band in which they agree.
+    """
+    shared = 0.0  # bands in which a pair agrees
+    for width, number in Counter(widths).items():
+        shared += number * float(pairs.weights @ pairs.similarities**width)
+    met = shared * (documents - 1) / 2
+    return num_seeds * SEED_SECONDS + len(widths) * BAND_SECONDS + met * SHARED_SECONDS
 
 
 def _of(line: tuple[float, float], text_bytes: int) -> float:

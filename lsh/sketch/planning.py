@@ -19,9 +19,9 @@ from lsh.base import checks, errors
 from lsh.base.arrays import Array
 from lsh.base.wording import counted
 from lsh.sketch import sketch_filter
-from lsh.sketch.background import PairsBelow, evenly_spread, pairs_below
+from lsh.sketch.background import PairsBelow, evenly_spread, pairs_below, unrelated
 from lsh.sketch.bands import MAX_BANDS, BandError, Bands
-from lsh.sketch.costs import Cost, cost_of
+from lsh.sketch.costs import Cost, cost_of, seconds_of_bands
 from lsh.sketch.hasher import MAX_FSS_SEEDS, MinHasher, checked_hasher
 from lsh.text.shingling import Shingles, checked_shingles
 from lsh.typing import Floats, Numbers, Texts
@@ -29,6 +29,8 @@ from lsh.typing import Floats, Numbers, Texts
 __all__ = ["Cost", "Plan", "plan"]
 
 DEFAULT_THRESHOLD, DEFAULT_RECALL, DEFAULT_SEEDS = 0.8, 0.99, 128
+SIZED_SEEDS = (DEFAULT_SEEDS, 256, 512, 1024)  # numbers of components of which a plan for a size has one
+FEW_DOCUMENTS = 4**8  # up to so many, all corpora have the same plan
 COST_TOLERANCE = 1e-9  # costs whose relative difference is less count as equal
 LOSS_TOLERANCE = 1e-12  # rounding error allowed in the logarithm of the share that the bands may miss
 RECALL_EPSILON = 1e-9  # used in place of any smaller recall
@@ -234,8 +236,8 @@ class Plan:
         -----
         The costs grow in proportion to the documents, as measured with shingles of bytes on two cores of an AMD EPYC.
         Shingles of words, normalisation and compressed files take longer. Not in the figures for Spark: a component of
-        false candidates that one task decides, once there is more than about one for each document; the disks of the
-        shuffles; and transfers to and from a store of objects.
+        documents that are really alike, which one task decides; the disks of the shuffles; and transfers to and from a
+        store of objects.
 
         Examples
         --------
@@ -247,8 +249,8 @@ class Plan:
                           0.59 core hours
         Spark             2.5 core hours, 167 GB shuffled
         false candidates  not counted: they may cost more than all else; plan with a sample of the texts
-        extrapolated from two cores, 128 components and shingles of bytes; 512 components, or words, take up to
-        three times as long where texts are short: run a hundredth of the corpus first
+        extrapolated from two cores and shingles of bytes; words take up to three times as long where texts are
+        short: run a hundredth of the corpus first
         """
         if documents is None and self.documents is None:
             raise errors.bad_type("documents", "must be given, as the plan has none")
@@ -353,7 +355,7 @@ def _false_candidates(number: float) -> str:
 def plan(
     threshold: float = 0.8,
     recall: float = DEFAULT_RECALL,
-    num_seeds: int = 128,
+    num_seeds: int | None = None,
     *,
     shingles: Shingles | None = None,
     background: Texts | Numbers | None = None,
@@ -369,16 +371,18 @@ def plan(
         The least probability with which a pair at the threshold is found, more than 0 and less than 1. More similar
         pairs are found with a higher probability.
     num_seeds : int, optional
-        The number of components of a fingerprint; the bands use at most so many.
+        The number of components of a fingerprint; the bands use at most so many. Default: 128, or with `documents` the
+        number that costs least for so many.
     shingles : Shingles, optional
         The shingles of the texts of `background`. Default: ``Shingles(8)``. An error if `background` is not texts.
     background : array_like or collection of texts, optional
         Pairs for which the bands should make few candidates: the similarities of random pairs, 0 to 1; or the corpus or
-        a sample of it, from which 20,000 random pairs are drawn. ``None`` counts as an empty text, and empty texts are
-        not used. Default: similarities spread evenly from 0 to the threshold; then the plan has no `false_candidates`.
+        a sample of it, of which all pairs of 1,000 texts are used. ``None`` counts as an empty text, and empty texts
+        are not used. Default: similarities spread evenly from 0 to the threshold; then the plan has no
+        `false_candidates`, except with `documents`.
     documents : int, optional
-        The number of documents of the corpus. The plan then prints how many false candidates to expect for each. An
-        error without `background`.
+        The number of documents of the corpus. The plan then prints how many false candidates to expect for each, and
+        without `num_seeds` it is the plan for a corpus of this size; see Notes.
 
     Returns
     -------
@@ -402,9 +406,18 @@ def plan(
     filter than another one, so the product of the two probabilities is a lower bound. This is for independent
     components; see `Plan.recall_at` for tiny texts with scheme ``"fss"``.
 
+    Each document shares buckets with more others by chance the more documents there are. More components in wider bands
+    cost a little more for each document, and separate more of these. For a given number of documents, 128, 256, 512 or
+    1,024 components are used: the number with which a document costs least time. That number is rounded up to 65,536
+    times a power of four, so one document more seldom changes a plan; up to 65,536 documents there are 128 components.
+    Without `background`, two texts are taken to have a similarity of 0.06, as unrelated English texts have with
+    shingles of five bytes. `deduplicate` and `find_pairs` use this plan where none of bands, seeds and hasher is given.
+
     Examples
     --------
     >>> import lsh
+    >>> lsh.plan(0.6, documents=10_000_000).num_seeds
+    512
     >>> print(lsh.plan(0.8, 0.99, 128))
     19 bands, 6x6+13x7 components, 127 in all
     similarity  0.3    0.4    0.5    0.6    0.7    0.8    0.9    1.0
@@ -414,19 +427,69 @@ def plan(
     planned for threshold 0.8, recall 0.99 and 128 seeds
     a pair at 0.8 shares a band with probability 0.9924 and is found and verified with 0.9908
     """
-    asked = _checked(threshold, recall, num_seeds)
-    if documents is not None:
-        documents = checks.whole_number("documents", documents, 1, 2**63)
-    if background is None:
-        if shingles is not None:
-            raise errors.bad_value("shingles", "requires texts as background")
-        if documents is not None:
-            raise errors.bad_value(
-                "documents", "requires background: false candidates depend on the pairs of the corpus"
-            )
-        return _planned(*asked, True, MAX_BANDS)
-    planned = _cheapest(*asked, True, MAX_BANDS, pairs_below(asked[0], background, shingles))
+    pairs = None
+    if background is not None:
+        pairs = pairs_below(_checked(threshold, recall, num_seeds)[0], background, shingles)
+    elif shingles is not None:
+        raise errors.bad_value("shingles", "requires texts as background")
+    if documents is None:
+        asked = _checked(threshold, recall, num_seeds)
+        return _planned(*asked, True, MAX_BANDS) if pairs is None else _cheapest(*asked, True, MAX_BANDS, pairs)
+    count = checks.whole_number("documents", documents, 1, 2**63)
+    if num_seeds is None:
+        return plan_for_size(threshold, recall, count, pairs)
+    planned = _cheapest(*_checked(threshold, recall, num_seeds), True, MAX_BANDS, pairs)
+    return _for_documents(planned, count, pairs)
+
+
+def plan_for_size(
+    threshold: object, recall: object, documents: int, pairs: PairsBelow | None = None, *, filtered: bool = True
+) -> Plan:
+    """Return the plan with which a document of a corpus of this size costs least.
+
+    `pairs` are pairs of the corpus, or `unrelated` ones, and `filtered` says whether the sketch filter is used.
+    """
+    least, wanted, _ = _checked(threshold, recall, None)
+    asked = least, wanted, filtered, size_step(documents)
+    return _for_documents(_of_standard_size(*asked) if pairs is None else _of_size(*asked, pairs), documents, pairs)
+
+
+def size_step(documents: int) -> int:
+    """Return the largest number of documents that have the same plan: a power of four, 65,536 or more."""
+    return max(FEW_DOCUMENTS, 1 << (((documents - 1).bit_length() + 1) // 2 * 2))
+
+
+@lru_cache(maxsize=64)
+def _of_standard_size(threshold: float, recall: float, filtered: bool, documents: int) -> Plan:
+    return _of_size(threshold, recall, filtered, documents, None)
+
+
+def _of_size(threshold: float, recall: float, filtered: bool, documents: int, pairs: PairsBelow | None) -> Plan:
+    """Return the plan with the number of components with which a document costs least."""
+    plans = list[Plan]()
+    for num_seeds in SIZED_SEEDS[:1] if documents == FEW_DOCUMENTS else SIZED_SEEDS:
+        try:
+            plans.append(_cheapest(threshold, recall, num_seeds, filtered, MAX_FSS_SEEDS, pairs))
+        except ValueError:  # these are too few to reach the recall
+            if num_seeds == SIZED_SEEDS[-1] or documents == FEW_DOCUMENTS:
+                raise
+    met = unrelated(threshold) if pairs is None else pairs
+    return min(plans, key=lambda one: seconds_of_bands(one.bands.widths, one.num_seeds, documents, met))
+
+
+def _for_documents(planned: Plan, documents: int, pairs: PairsBelow | None) -> Plan:
+    """Return a plan with the number of documents, and the false candidates that they have."""
+    if pairs is None:
+        planned = _with_background(planned, unrelated(planned.threshold))
     return replace(planned, documents=documents)
+
+
+def _with_background(planned: Plan, pairs: PairsBelow) -> Plan:
+    """Return a plan with the share of some pairs that are false candidates."""
+    widths = planned.bands.widths
+    shape = widths[0], widths.count(widths[0]), len(widths) - widths.count(widths[0])
+    share = min(float(_shares(np.array([shape]), pairs)[0]), 1.0)
+    return replace(planned, background=pairs.name, false_candidates=share, shingles=pairs.shingles)
 
 
 def plan_for(hasher: MinHasher, threshold: object, recall: object, *, filtered: bool) -> Plan:
@@ -538,7 +601,7 @@ def _checked(threshold: object, recall: object, num_seeds: object) -> tuple[floa
     return (
         checks.fraction("threshold", threshold, zero=False),
         checks.fraction("recall", recall, zero=False, one=False),
-        checks.whole_number("num_seeds", num_seeds, 1, MAX_BANDS),
+        checks.whole_number("num_seeds", DEFAULT_SEEDS if num_seeds is None else num_seeds, 1, MAX_BANDS),
     )
 
 
@@ -567,10 +630,7 @@ def _cheapest(
     width, narrow, wide = best.tolist()
     bands = Bands(widths=(width,) * narrow + (width + 1,) * wide)
     planned = Plan(bands, threshold, recall, count, loss=loss)
-    if background is None:
-        return planned
-    share = min(float(_shares(best[None], background)[0]), 1.0)
-    return replace(planned, background=background.name, false_candidates=share, shingles=background.shingles)
+    return planned if background is None else _with_background(planned, background)
 
 
 def _candidates(threshold: float, missed: float, count: int) -> Array:

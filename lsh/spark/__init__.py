@@ -347,6 +347,5 @@ def _started(
         _stages.check_same_types(*sources)
     priority = _stages.checked_keep(sources[0], keep)
     _stages.check_workers(sources[0].frame.sparkSession)
-    for source in sources:
-        _stages.check_ids(source)
-    return _Run(sources, priority, matching, max_memory, limit)
+    documents = sum(map(_stages.check_ids, sources))
+    return _Run(sources, priority, matching.for_documents(max(documents, 1)), max_memory, limit)

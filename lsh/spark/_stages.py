@@ -225,12 +225,14 @@ def _refuse_random(frame: DataFrame, keep: Column) -> None:
             ) from error
 
 
-def check_ids(source: SourceFrame) -> None:
-    """Raise ValueError if an id is null or not unique."""
+def check_ids(source: SourceFrame) -> int:
+    """Raise ValueError if an id is null or not unique; return the number of rows."""
     from pyspark.sql import functions
 
     counts = source.frame.groupBy(column(source.id).alias("id")).agg(functions.count(functions.lit(1)).alias("rows"))
-    wrong = counts.where("id is null or rows > 1").limit(3).collect()
+    is_wrong = functions.expr("id is null or rows > 1")
+    (found,) = counts.agg(functions.sum("rows"), functions.count(functions.when(is_wrong, 1))).collect()
+    wrong = counts.where(is_wrong).limit(3).collect() if found[1] else []
     for row in wrong:
         if row["id"] is None:
             raise ValueError(
@@ -239,6 +241,7 @@ def check_ids(source: SourceFrame) -> None:
     if wrong:
         ids = ", ".join(f"{_shown(row['id'])} ({row['rows']:,} rows)" for row in wrong)
         raise ValueError(f"{source.name}[{source.id!r}] must be unique, got several rows of {ids}; drop all but one")
+    return found[0] or 0
 
 
 def _shown(id: object) -> str:

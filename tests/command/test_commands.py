@@ -181,7 +181,7 @@ def test_normalisations(tmp_path, dropped):
     stats = json.loads(done(tmp_path, "stats", "in.txt", "--ngram", 3, *given, "--json"))
     assert stats["shingles"]["max"] == max(len(shingles.of(text)) for text in texts)
     planned = package.plan(shingles=shingles, background=texts, documents=2)
-    assert done(tmp_path, "plan", "--corpus", "in.txt", "--ngram", 3, *given).decode().startswith(f"{planned}\n\n")
+    assert done(tmp_path, "plan", "--sample", "in.txt", "--ngram", 3, *given).decode().startswith(f"{planned}\n")
 
 
 # plan.
@@ -213,30 +213,40 @@ def test_plan_for_machines(tmp_path):
 
 
 def test_plan_for_a_corpus(tmp_path):
-    """The shingles say how similar the random pairs are, and so how many candidates are false."""
+    """The shingles say how similar the pairs of the sample are, and so how many candidates are false."""
     texts = [text for _, text in sample()]
-    expected = package.plan(0.6, background=texts, documents=10**6)
-    printed = done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE, "--documents", "1e6").decode()
-    assert printed.startswith(f"{expected}\n\n")
     shares = set()
-    for n, unit in [(8, "char"), (2, "byte"), (1, "word")]:
-        options = ["--corpus", SAMPLE, "--ngram", n, "--unit", unit]
-        expected = package.plan(shingles=package.Shingles(n, unit), background=texts, documents=200)
-        assert done(tmp_path, "plan", *options).decode().startswith(f"{expected}\n\n")
+    for n, unit, documents in [(8, "char", 10**6), (2, "byte", 200), (1, "word", 200)]:
+        options = ["--sample", SAMPLE, "--ngram", n, "--unit", unit, "--documents", documents]
+        expected = package.plan(shingles=package.Shingles(n, unit), background=texts, documents=documents)
+        assert done(tmp_path, "plan", *options).decode().startswith(f"{expected}\nfour times as many documents need ")
         shares.add(json.loads(done(tmp_path, "plan", *options, "--json"))["false_candidates"])
     assert len(shares) == 3
 
 
+def test_plan_for_a_size(tmp_path):
+    """It is the one that `deduplicate` has for so many documents."""
+    printed = done(tmp_path, "plan", "--threshold", "0.6", "--documents", "1e11").decode()
+    assert printed.startswith(
+        f"{package.plan(0.6, documents=10**11)}\nfour times as many documents need the same bands\n"
+    )
+    larger = package.plan(0.6, documents=10**6)
+    assert larger.num_seeds == 256
+    printed = done(tmp_path, "plan", "--threshold", "0.6", "--documents", "250e3").decode()
+    assert f"\nfour times as many documents need 256 seeds: {larger.bands.to_string()}\n\n" in printed
+
+
 def test_plan_prints_what_a_run_costs(tmp_path):
     """Also for more documents than one run can have: a plan is for Spark, too."""
-    cost = package.plan().cost(5_000_000_000, text_bytes=1200)
+    cost = package.plan(documents=5_000_000_000).cost(text_bytes=1200)
     assert cost.max_memory is None
     assert done(tmp_path, "plan", "--documents", "5e9", "--bytes", "1200").decode().endswith(f"\n\n{cost}\n")
     found = json.loads(done(tmp_path, "plan", "--documents", "5e9", "--bytes", "1200", "--json"))
     assert found["cost"] == cost.to_dict()
     texts = [text for _, text in sample()]
-    cost = package.plan(background=texts).cost(10**6, text_bytes=round(sum(map(len, texts)) / len(texts)))
-    assert done(tmp_path, "plan", "--corpus", SAMPLE, "--documents", "1e6").decode().endswith(f"\n\n{cost}\n")
+    planned = package.plan(background=texts, documents=10**6)
+    cost = planned.cost(text_bytes=round(sum(map(len, texts)) / len(texts)))
+    assert done(tmp_path, "plan", "--sample", SAMPLE, "--documents", "1e6").decode().endswith(f"\n\n{cost}\n")
 
 
 def test_plan_for_a_large_corpus(tmp_path):
@@ -245,7 +255,7 @@ def test_plan_for_a_large_corpus(tmp_path):
     lines = [alike + b" %d\n" % i for i in range(9000)]
     lines[:4500] = [b"%d and nothing else that the others have, %d\n" % (i**3, i) for i in range(4500)]
     (tmp_path / "in.txt").write_bytes(b"".join(lines))
-    arguments = ["plan", "--corpus", "in.txt", "--threshold", "0.99", "--json"]
+    arguments = ["plan", "--sample", "in.txt", "--threshold", "0.99", "--json"]
     printed = done(tmp_path, *arguments)
     assert done(tmp_path, *arguments) == printed
     found = json.loads(printed)

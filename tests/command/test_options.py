@@ -35,7 +35,8 @@ def test_defaults():
     namespace = parsed()
     hasher = lsh.MinHasher(128, scheme="fss", shingles=lsh.Shingles(8))
     matching = options.matching(namespace)
-    assert matching == Matching() == Matching(0.8, bands=lsh.plan(0.8, 0.99, 128), hasher=hasher)
+    assert matching == Matching()
+    assert matching.for_documents(1) == Matching(0.8, bands=lsh.plan(0.8, 0.99, 128), hasher=hasher)
     assert options.reading(namespace) == ReadOptions(
         None, None, None, None, None, None, None, None, "error", "error", None
     )

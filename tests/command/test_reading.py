@@ -62,7 +62,7 @@ def test_several_inputs(shards):
     """Each may be a file, a folder or a pattern; --pattern is for the folders among them."""
     everything = ["new.tsv", "shards", "old*.tsv"]
     assert json.loads(done(shards, "stats", *everything, "--json"))["documents"] == 7
-    assert json.loads(done(shards, "plan", "--corpus", *everything, "--json"))["documents"] == 7
+    assert json.loads(done(shards, "plan", "--sample", *everything, "--json"))["documents"] == 7
     between = done(shards, "pairs", "shards", "new.tsv").splitlines()
     assert between == [b"a\te\t1.0", b"c\te\t1.0"]
     within = done(shards, "pairs", "--within", *everything).splitlines()
@@ -94,7 +94,7 @@ def test_notes_about_the_input(tmp_path):
     for command in (["dedup", "in.csv", "--dry-run"], ["pairs", "in.csv"], ["stats", "in.csv"]):
         assert lsh(tmp_path, *command).stderr.startswith(note)
         assert lsh(tmp_path, *command, "-q").stderr == b""
-    assert lsh(tmp_path, "plan", "--corpus", "in.csv").stderr == note
+    assert lsh(tmp_path, "plan", "--sample", "in.csv").stderr == note
     (tmp_path / "copy.csv").write_bytes((tmp_path / "in.csv").read_bytes())
     two = lsh(tmp_path, "pairs", "in.csv", "copy.csv").stderr
     assert two.startswith(b"in.csv: " + note + b"copy.csv: " + note)

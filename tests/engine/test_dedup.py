@@ -39,6 +39,7 @@ import lsh.engine.parts
 import lsh.sketch.sketch_filter
 from lsh import Bands, MinHasher, Shingles, deduplicate, find_pairs
 from lsh.base.progress import Bars, Line
+from lsh.engine.dedup import Running
 from lsh.engine.matching import Matching
 from lsh.text.batch import Batch
 from lsh.text.collections import TextSource
@@ -1130,3 +1131,23 @@ def test_old_texts_that_are_compared_with_old_texts_only_are_not_read_again(max_
         in_memory = deduplicate(texts, 0.9, against=old, bands=bands)
         assert numpy.array_equal(result.removed, in_memory.removed)
         assert result.summary()["compared"] == in_memory.summary()["compared"]
+
+
+@given(st.data(), st.sampled_from([1, 128]), st.sampled_from([None, "120KB"]))
+def test_documents_that_are_compared_with_references_only(data, family, max_memory):
+    """One is removed for the most similar reference before it, the earliest on a tie; references are kept."""
+    words = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=6, unique=True)
+    sets = data.draw(st.lists(words.map(frozenset), min_size=1, max_size=30, unique=True))
+    is_reference = numpy.array([data.draw(st.booleans()) for _ in sets])
+    texts = [" ".join(sorted(one)) for one in sets]
+    matching = Matching(0.5, bands=EVERY_PAIR, shingles=WORDS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lsh.engine.parts, "FAMILY", family)
+        run = Running.checked(max_memory)
+        result = lsh.engine.dedup.decide(matching, texts, None, run, references=is_reference)
+    expected = {}
+    for i, own in enumerate(sets):
+        found = [(-len(own & sets[j]) / len(own | sets[j]), j) for j in numpy.flatnonzero(is_reference[:i]).tolist()]
+        if not is_reference[i] and found and min(found)[0] <= -0.5:
+            expected[i] = min(found)[1], -min(found)[0], False
+    assert removed_of(result) == expected

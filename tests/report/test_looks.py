@@ -190,8 +190,8 @@ def test_a_plot_of_a_plan(tmp_path, name, start):
 
 def test_a_plot_is_not_the_corpus(tmp_path):
     (tmp_path / "corpus.svg").write_bytes(b"a text\n")
-    message = refused(tmp_path, "plan", "--corpus", "corpus.svg", "--format", "txt", "--plot", "corpus.svg")
-    assert "--plot must not be --corpus" in message
+    message = refused(tmp_path, "plan", "--sample", "corpus.svg", "--format", "txt", "--plot", "corpus.svg")
+    assert "--plot must not be --sample" in message
 
 
 def test_skipped_lines_are_counted_with_a_report(tmp_path):

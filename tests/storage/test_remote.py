@@ -176,7 +176,7 @@ def test_every_command_takes_urls(tmp_path, memory):
     (tmp_path / "in.tsv").write_bytes(LINES)
     memory.pipe({"/in.tsv": LINES, "/a.txt": STORY.encode(), "/b.txt.gz": gzip.compress(STORY.encode())})
     (tmp_path / "a.txt").write_text(STORY)
-    for line in (["stats", "{}in.tsv"], ["show", "{}in.tsv", "a", "c"], ["plan", "--corpus", "{}in.tsv"]):
+    for line in (["stats", "{}in.tsv"], ["show", "{}in.tsv", "a", "c"], ["plan", "--sample", "{}in.tsv"]):
         local, there = (done(tmp_path, *[word.format(start) for word in line]) for start in ("", "memory://"))
         assert there.replace(b"memory://", b"") == local
     done(tmp_path, "pairs", "memory://in.tsv", "-o", "memory://pairs.tsv")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import lsh
 import lsh.engine.corpus
-import lsh.engine.index_source
+import lsh.engine.index_candidates
 import lsh.engine.layout
 import lsh.store.view
 from lsh.store.index import Index, IndexDamagedError
@@ -221,9 +221,9 @@ def test_small_steps(tmp_path, monkeypatch):
     """Members, texts and buckets in many pieces, and keys of a stream whose length is unknown."""
     index = filled(tmp_path / "index", corpus(3, 300))
     for module, name, value in (
-        (lsh.engine.index_source, "STEP", 7),
-        (lsh.engine.index_source, "TEXTS_STEP", 5),
-        (lsh.engine.index_source, "SPARE", 1),
+        (lsh.engine.index_candidates, "STEP", 7),
+        (lsh.engine.index_candidates, "TEXTS_STEP", 5),
+        (lsh.engine.index_candidates, "SPARE", 1),
         (lsh.store.view, "PIECE", 2),
     ):
         monkeypatch.setattr(module, name, value)
@@ -247,7 +247,7 @@ def test_a_collision_reads_everything_again(tmp_path, monkeypatch):
             out %= 3
 
     expected = lsh.deduplicate(new, against=index)
-    for module in (lsh.engine.corpus, lsh.engine.index_source):
+    for module in (lsh.engine.corpus, lsh.engine.index_candidates):
         monkeypatch.setattr(module, "content_keys", colliding)
     result = lsh.deduplicate(new, against=index)
     assert len(readings) == 2

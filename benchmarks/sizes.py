@@ -1,0 +1,101 @@
+"""Measure what a document costs as a corpus grows, with 128 to 1,024 components, and the constants of its plan.
+
+Each case runs in a process of its own, with one thread and the texts in memory, and counts its CPU time. The planted
+copies that are similar enough are known, so the recall stands beside each cost. The constants of `lsh.sketch.costs` are
+fitted to all cases of a corpus at once: what a document costs for each component, for each band, and for each document
+with which it shares a bucket of a band.
+
+    python benchmarks/sizes.py            # all cases, some minutes; writes results/sizes.json
+    python benchmarks/sizes.py --only stories 0.6 100000 0
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+import corpora
+import harness
+import numpy as np
+
+import lsh
+
+CORPORA = {"stories": corpora.stories, "reviews": corpora.reviews}
+PLANNED = 0  # in place of a number of components: those of the plan for the size
+COUNTS = (100_000, 400_000, 1_600_000)
+CASES = [
+    *(("stories", threshold, count, PLANNED) for threshold in (0.5, 0.6, 0.8) for count in COUNTS),
+    *(("stories", 0.6, count, 128) for count in COUNTS[1:]),
+    ("stories", 0.6, 400_000, 256),
+    ("stories", 0.6, 400_000, 512),
+    *(("reviews", 0.6, 400_000, seeds) for seeds in (128, 256, 512, 1024)),
+]
+N, SAMPLE = 5, 5000  # bytes of a shingle, and planted copies that are looked at
+
+
+def measured(corpus: str, threshold: float, count: int, num_seeds: int) -> dict[str, Any]:
+    """Measure one case."""
+    made = CORPORA[corpus](count)
+    texts = list(made.texts())
+    parameters = {"num_seeds": num_seeds} if num_seeds else {}
+    started = time.process_time()
+    result = lsh.deduplicate(texts, threshold, shingles=lsh.Shingles(N, "byte"), num_threads=1, **parameters)
+    seconds = time.process_time() - started
+    summary, used = result.summary(), result.parameters
+    removed = np.flatnonzero(~result.keep)
+    similar, found = 0, 0
+    pairs = made.planted()
+    for copy, original in pairs[:: len(pairs) // SAMPLE + 1].tolist():
+        if lsh.jaccard(texts[copy], texts[original], shingles=lsh.Shingles(N, "byte")) >= threshold:
+            similar, found = similar + 1, found + (not result.keep[copy] or not result.keep[original])
+    return {
+        "corpus": corpus,
+        "threshold": threshold,
+        "documents": count,
+        "bytes": sum(map(len, texts)),
+        "planned": not num_seeds,
+        "num_seeds": used["hasher"].num_seeds,
+        "bands": used["bands"].to_string(),
+        "num_bands": used["bands"].num_bands,
+        "cpu_us": seconds / count * 1e6,
+        "shared": summary["candidates"] / count,
+        "compared": summary["compared"] / count,
+        "removed": len(removed) / count,
+        "planted": similar,
+        "recall": found / max(similar, 1),
+        "capped": summary["capped"],
+    }
+
+
+def fitted(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the seconds for each component, each band and each shared bucket that fit the rows best."""
+    names = sorted({row["corpus"] for row in rows})
+    factors = [
+        [row["num_seeds"], row["num_bands"], row["shared"], *(row["corpus"] == name for name in names)] for row in rows
+    ]
+    found, *_ = np.linalg.lstsq(np.array(factors, float), np.array([row["cpu_us"] for row in rows]), rcond=None)
+    return dict(zip(("seed", "band", "shared"), (found[:3] * 1e-6).tolist()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs=4, metavar=("CORPUS", "THRESHOLD", "DOCUMENTS", "SEEDS"), help="print one case")
+    one = parser.parse_args().only
+    if one is not None:
+        print(json.dumps(measured(one[0], float(one[1]), int(one[2]), int(one[3]))))
+        return
+    rows = list[dict[str, Any]]()
+    for case in CASES:
+        command = [sys.executable, __file__, "--only", *map(str, case)]
+        rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+        print(json.dumps(harness.rounded(rows[-1])), flush=True)
+        harness.must(rows[-1]["recall"] >= 0.99 and not rows[-1]["capped"], "the recall that was asked")
+    harness.write("sizes", {"data": {"bytes": max(row["bytes"] for row in rows)}, "cases": rows, "fit": fitted(rows)})
+
+
+if __name__ == "__main__":
+    main()

@@ -21,7 +21,7 @@ from lsh.engine.matching import Matching
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan
-from lsh.spark import _stages
+from lsh.spark import _rounds, _stages
 from lsh.text.shingling import Shingles
 from lsh.typing import Clusters, Verify
 
@@ -278,15 +278,23 @@ class _Run(NamedTuple):
     max_memory: int | str | None
     max_nodes: int
 
-    def _decided(self, task: Any, schema: Any) -> DataFrame:
-        """Return the rows that a task makes of the documents of each component."""
+    def _decided(self, task: Any, schema: Any, in_rounds: bool = False) -> DataFrame:
+        """Return the rows that a task makes of the documents of each component, or those of `_rounds.removed`."""
         table, num_links, num_nodes = _stages.links(self.sources, self.matching)
         if not num_links:
             return self.sources[0].frame.sparkSession.createDataFrame([], schema)
         found = _stages.components(table, num_links, num_nodes, self.max_nodes)
         chosen = _stages.member_filter(found, num_nodes)
-        rows = _stages.members(self.sources, self.keep, found, self.matching, chosen)
-        return rows.mapInArrow(partial(task, self.matching, self.max_memory, len(self.sources) == 2), schema)
+        large = _rounds.large_components(found) if in_rounds and self.matching.clusters == "representative" else []
+        rows, order = _stages.members(self.sources, self.keep, found, self.matching, chosen)
+        common = self.matching, self.max_memory, len(self.sources) == 2
+        small = rows.where(~_stages.column("component").isin(large)) if large else rows
+        placed = small.repartition("component").sortWithinPartitions("component", *order)
+        decided = placed.select("component", "old", "id", "text").mapInArrow(partial(task, *common), schema)
+        if not large:
+            return decided
+        members = rows.where(_stages.column("component").isin(large)).orderBy(*order)
+        return decided.unionAll(_rounds.removed(members.select("node", "old", "id", "text"), *common))
 
     def removed(self) -> DataFrame:
         """Return the removed documents."""
@@ -297,7 +305,8 @@ class _Run(NamedTuple):
         kind = self.sources[0].id_type
         schema = StructType().add("id", kind).add("kept_id", kind)
         schema = schema.add("similarity", DoubleType()).add("identical", BooleanType())
-        return self._decided(_tasks.decide, schema.add("side", StringType()) if len(self.sources) == 2 else schema)
+        schema = schema.add("side", StringType()) if len(self.sources) == 2 else schema
+        return self._decided(_tasks.decide, schema, in_rounds=True)
 
     def pairs(self) -> DataFrame:
         """Return the pairs."""

@@ -36,6 +36,10 @@ KEEP_WORDS = ("first", "last", "longest")  # of `lsh.deduplicate`, too
 LOWEST_KEPT = "the highest value is kept; for the lowest use -col, for the oldest of a timestamp -unix_micros(col)"
 
 LINKS = "a long, b long"
+CHANGED = (
+    "the input had other texts when it was read again, so the result would be wrong; write it to a table first, and do "
+    "not change that before the result is written"
+)
 
 
 class SourceFrame(NamedTuple):
@@ -334,7 +338,7 @@ def _sorted(frame: DataFrame, partitions: int | None, by: str, *then: str) -> Da
     return placed.sortWithinPartitions(*(then or (by,)))
 
 
-def _partitions(spark: SparkSession) -> int:
+def num_partitions(spark: SparkSession) -> int:
     configured = str(spark.conf.get("spark.sql.shuffle.partitions"))
     return int(configured) if configured.isdigit() else DEFAULT_PARTITIONS
 
@@ -346,7 +350,7 @@ def links(sources: list[SourceFrame], matching: Matching) -> tuple[DataFrame, in
     from lsh.spark import _tasks
 
     spark = sources[0].frame.sparkSession
-    bits = min(max(MIN_RANGE_BITS, (4 * _partitions(spark) - 1).bit_length()), 16)
+    bits = min(max(MIN_RANGE_BITS, (4 * num_partitions(spark) - 1).bit_length()), 16)
     texts = [source.frame.select(column(source.text).alias("text")) for source in sources]
     every = texts[0] if len(texts) == 1 else texts[0].unionAll(texts[1])
     keys = every.mapInArrow(partial(_tasks.fingerprint, matching, bits), "range int, data binary")
@@ -373,7 +377,7 @@ def components(table: DataFrame, num_links: int, num_nodes: int, max_nodes: int)
     """Return (node, component) for the nodes of the links, with the least node as the number of a component."""
     from lsh.spark import _tasks
 
-    partitions = min(_partitions(table.sparkSession), -(-num_links // ROUND_LINKS))
+    partitions = min(num_partitions(table.sparkSession), -(-num_links // ROUND_LINKS))
     if num_nodes > max_nodes:
         found = _stars(table)
     else:
@@ -418,8 +422,8 @@ def member_filter(table: DataFrame, count: int) -> bytes:
 
 def members(
     sources: list[SourceFrame], keep: Column, table: DataFrame, matching: Matching, filter_: bytes
-) -> DataFrame:
-    """Return (component, old, id, text) of the members, whole components in a partition, in order of priority.
+) -> tuple[DataFrame, list[Column]]:
+    """Return (component, old, id, text, node, keep) of the members, and the columns of their order of priority.
 
     A node whose text is not found again has a row of nulls.
     """
@@ -435,9 +439,7 @@ def members(
         rows.append(source.frame.select(*columns, value.alias("keep"), f.lit(number == 1).alias("old")))
     every = rows[0] if len(rows) == 1 else rows[0].unionAll(rows[1])
     near = every.mapInArrow(partial(_tasks.choose_members, matching, filter_), _with_node(every))
-    placed = near.join(table, "node", "right").repartition("component")
-    by = [f.col("component"), f.col("old").desc(), f.col("keep").desc_nulls_last(), f.col("id")]
-    return placed.sortWithinPartitions(*by).select("component", "old", "id", "text")
+    return near.join(table, "node", "right"), [f.col("old").desc(), f.col("keep").desc_nulls_last(), f.col("id")]
 
 
 def _with_node(frame: DataFrame) -> Any:

@@ -30,6 +30,7 @@ from lsh.engine.grouping import pack_low_bits
 from lsh.engine.linking import LIMIT
 from lsh.engine.matching import Matching
 from lsh.sketch.hasher import batch_fingerprints, work_shares
+from lsh.spark._stages import CHANGED
 from lsh.text.batch import Batch, content_keys
 from lsh.text.collections import each_piece
 
@@ -405,10 +406,7 @@ class TaskSegment:
         if not len(rows):
             return
         if rows.column(1).null_count:
-            raise ValueError(
-                "the input had other texts when it was read again, so the result would be wrong; write it to a table "
-                "first, and do not change that before the result is written"
-            )
+            raise ValueError(CHANGED)
         self.count += len(rows)
         if self.count > MAX_DOCUMENTS:
             raise ValueError(
@@ -473,6 +471,103 @@ def decide(matching: Matching, max_memory: int | str | None, has_old: bool, batc
             if has_old:
                 columns["side"] = pa.array(part["side"].tolist(), pa.string())
             yield pa.RecordBatch.from_pydict(columns)
+
+
+# ---- rounds: see `lsh.spark._rounds` ----
+
+
+def _packed(**columns: pa.Array) -> pa.Array:
+    """Return columns as one row of bytes."""
+    batch, sink = pa.RecordBatch.from_pydict(columns), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return pa.array([sink.getvalue().to_pybytes()], pa.binary())
+
+
+def _unpacked(data: bytes) -> list[pa.Array]:
+    columns: list[pa.Array] = pa.ipc.open_stream(data).read_next_batch().columns
+    return columns
+
+
+def decide_batch(matching: Matching, max_memory: int | str | None, batches: Batches) -> Batches:
+    """Decide the documents of a batch, rows (rank, old, text) in order; old ones come first, and are kept.
+
+    Returns one row, if there are any: the last rank, (rank, text) of those that are kept, and (rank, kept, similarity)
+    of the others.
+    """
+    rows = [batch for batch in batches if len(batch)]
+    if not rows:
+        return
+    ranks, is_old, texts = pa.Table.from_batches(rows).columns
+    ranks, is_old = ranks.to_numpy(), is_old.to_numpy()
+    new, old = np.flatnonzero(~is_old), np.flatnonzero(is_old)
+    given = _taken(texts, new), _taken(texts, old)
+    found = dedup.decide(matching.nulls_as_empty(), *given, running(max_memory)).removed
+    witnesses = np.concatenate([new, old])[found["kept"] + np.where(found["side"] == "old", len(new), 0)]
+    gone = new[found["document"]]
+    stays = np.ones(len(ranks), np.bool_)
+    stays[gone] = False
+    similarity = pa.array(np.ascontiguousarray(found["similarity"]))
+    columns = {
+        "last": pa.array(ranks[-1:]),
+        "kept": _packed(rank=pa.array(ranks[stays]), text=_taken(texts, np.flatnonzero(stays))),
+        "removed": _packed(rank=pa.array(ranks[gone]), kept=pa.array(ranks[witnesses]), similarity=similarity),
+    }
+    yield pa.RecordBatch.from_pydict(columns)
+
+
+def compare_batch(
+    matching: Matching, max_memory: int | str | None, kept: bytes, removed: bytes, batches: Batches
+) -> Batches:
+    """Compare documents with those that are kept of a batch, which come before them; `decide_batch` returned the two.
+
+    The documents are rows (rank, old, text, kept, similarity), the last two null where none was similar yet. Returns
+    the rows without the documents that are kept.
+    """
+    references, reference_texts = _unpacked(kept)
+    references, (gone, *gone_values) = references.to_numpy(), (one.to_numpy() for one in _unpacked(removed))
+    for rows in _of_size(batches):
+        ranks = rows.column(0).to_numpy()
+        rows = rows.filter(pa.array(~np.isin(ranks, references)))
+        ranks = rows.column(0).to_numpy()
+        witnesses = rows.column(3).fill_null(-1).to_numpy().copy()
+        similarities = rows.column(4).fill_null(-1.0).to_numpy().copy()
+        _, here, at = np.intersect1d(ranks, gone, assume_unique=True, return_indices=True)
+        witnesses[here], similarities[here] = gone_values[0][at], gone_values[1][at]
+        compared = np.setdiff1d(np.flatnonzero(ranks > references[0]), here)
+        every = np.concatenate([references, ranks[compared]])
+        order = np.argsort(every)
+        texts = pa.chunked_array([reference_texts, *rows.column(2).take(pa.array(compared)).chunks])
+        flags = order < len(references)
+        given = matching.nulls_as_empty(), _taken(texts, order), None, running(max_memory)
+        found = dedup.decide(*given, references=flags).removed
+        documents = compared[order[found["document"]] - len(references)]
+        better = found["similarity"] > similarities[documents]
+        documents = documents[better]
+        witnesses[documents] = every[order[found["kept"][better]]]
+        similarities[documents] = found["similarity"][better]
+        is_null = witnesses < 0
+        columns = {
+            "rank": rows.column(0),
+            "old": rows.column(1),
+            "text": rows.column(2),
+            "kept": pa.array(witnesses, mask=is_null),
+            "similarity": pa.array(similarities, mask=is_null),
+        }
+        yield from pa.Table.from_pydict(columns).to_batches(max_chunksize=OUT)
+
+
+def _of_size(batches: Batches) -> Iterator[pa.Table]:
+    """Join batches to tables of about `SEGMENT_BYTES`."""
+    held, size = list[pa.RecordBatch](), 0
+    for rows in batches:
+        held.append(rows)
+        size += rows.nbytes
+        if size > SEGMENT_BYTES:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def pair(matching: Matching, max_memory: int | str | None, two: bool, batches: Batches) -> Batches:

@@ -44,7 +44,7 @@ from pyspark.sql import SparkSession  # noqa: E402
 from pyspark.sql import functions as f  # noqa: E402
 
 import lsh.spark  # noqa: E402
-from lsh.spark import _stages, _tasks  # noqa: E402
+from lsh.spark import _rounds, _stages, _tasks  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"
@@ -194,6 +194,44 @@ def test_against(spark, keep):
     if keep == "first":
         pairs = collected(lsh.spark.find_pairs(new_frame, others=old_frame))
         assert pairs == [(1000 + i, j, similarity) for i, j, similarity in lsh.find_pairs(new, others=old)] != []
+
+
+def growing(count: int) -> list[str]:
+    """Texts of which each is similar to the next ones only, with copies of some: one component."""
+    texts = [" ".join(f"{i + k:04}" for k in range(20)) for i in range(count)]
+    return texts + texts[::9]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"threshold": 0.5},
+        pytest.param({"threshold": 0.5, "keep": "last"}, marks=pytest.mark.slow),
+        pytest.param({"threshold": 0.4, "keep": "longest", "max_memory": "10MB"}, marks=pytest.mark.slow),
+        pytest.param({"threshold": 0.6, "verify": "sketch"}, marks=pytest.mark.slow),
+    ],
+)
+def test_large_components_are_decided_in_rounds(spark, monkeypatch, options):
+    """Also where each batch decides a few documents of the next one, and with copies of texts."""
+    monkeypatch.setattr(_rounds, "LARGE", 10)
+    monkeypatch.setattr(_rounds, "MOST_ROUNDS", 4)
+    monkeypatch.setattr(_tasks, "SEGMENT_BYTES", 2000)
+    texts = TEXTS + growing(100)
+    found = collected(lsh.spark.removed(frame_of(spark, texts), **options))
+    assert found == rows_of(texts, **options)
+
+
+@pytest.mark.slow
+def test_large_components_with_old_documents(spark, monkeypatch):
+    """Old ones are kept, more of them than a batch has; copies have the first old copy, or a new one, as witness."""
+    monkeypatch.setattr(_rounds, "LARGE", 10)
+    old, new = growing(60), [*growing(80)[20:], *TEXTS]
+    new_frame = spark.createDataFrame([(1000 + i, text) for i, text in enumerate(new)], "id long, text string")
+    found = collected(lsh.spark.removed(new_frame, threshold=0.5, against=frame_of(spark, old)))
+    removed = lsh.deduplicate(new, 0.5, against=old).removed
+    places = {"new": 1000, "old": 0}
+    assert found == [(1000 + i, places[side] + kept, *rest, side) for i, kept, *rest, side in removed.tolist()]
+    assert {row[-1] for row in found} == {"new", "old"}
 
 
 def moment(i: int) -> datetime:

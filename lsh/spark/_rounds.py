@@ -1,0 +1,108 @@
+"""Large components, decided by all tasks in rounds.
+
+A document is removed for a kept one before it, so the first documents that are undecided can be decided by one task, a
+batch of them at a time. What is kept of a batch is sent to all tasks, which compare it with every document after it:
+one that is similar is removed, and has the most similar kept document before it as its witness once all have been seen
+(prefixes of a greedy walk: Blelloch, Fineman, Shun 2012). The result is that of one task, and a batch is a small part
+of the work: comparing n documents with each other in batches of m takes m / n of it in one task at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lsh.spark import _stages
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lsh.engine.matching import Matching
+
+LARGE = 20_000  # nodes; a component of more is decided in rounds, in batches of so many documents or more
+MOST_ROUNDS = 40  # of batches of documents that are all kept
+BATCH_BYTES = 1 << 26  # of the texts of a batch, which pass through the driver
+STATE = "rank long, old boolean, text {}, kept long, similarity double"
+
+
+def large_components(table: DataFrame) -> list[int]:
+    """Return the components of a table (node, component) that have many nodes."""
+    rows = table.groupBy("component").count().where(f"count > {LARGE}").select("component").collect()
+    return sorted(row[0] for row in rows)
+
+
+def removed(members: DataFrame, matching: Matching, max_memory: int | str | None, has_old: bool) -> DataFrame:
+    """Return the removed documents of large components, as rows of `lsh.spark._tasks.decide`.
+
+    Parameters
+    ----------
+    members : pyspark.sql.DataFrame
+        (node, old, id, text) of all members of the components, in order of the walk.
+    matching, max_memory, has_old
+        As for `lsh.spark._tasks.decide`.
+    """
+    from pyspark.sql import functions as f
+
+    ranked = _stages.saved(members).withColumn("rank", f.monotonically_increasing_id())  # ascends in this order
+    same = f.xxhash64("text").alias("hash"), f.length("text").alias("length")  # with the node, as good as the text
+    slim = _stages.saved(ranked.select("rank", "old", "id", "node", *same))
+    if slim.where("old is null").limit(1).count():
+        raise ValueError(_stages.CHANGED)
+    firsts = slim.groupBy("node", "hash", "length").agg(f.min("rank").alias("first"))
+    known = slim.join(firsts, ["node", "hash", "length"]).select("rank", "old", "id", "first")
+    state = ranked.join(known.where("rank = first").select("rank"), "rank").select(
+        "rank", "old", "text", f.lit(None).cast("long").alias("kept"), f.lit(None).cast("double").alias("similarity")
+    )
+    found = _in_rounds(state, matching, max_memory)
+    return _named(known, found, has_old)
+
+
+def _in_rounds(state: DataFrame, matching: Matching, max_memory: int | str | None) -> DataFrame:
+    """Decide distinct documents; return (rank, kept, similarity) of the removed ones."""
+    from pyspark.sql import functions as f
+
+    from lsh.spark import _tasks
+
+    schema = STATE.format(state.schema["text"].dataType.simpleString())
+    state = _stages.saved(state.repartition(_stages.num_partitions(state.sparkSession), "rank"))
+    (counted,) = state.agg(f.count("rank"), f.avg(f.octet_length("text"))).collect()
+    size = max(LARGE, counted[0] // MOST_ROUNDS)
+    size = max(min(size, int(BATCH_BYTES / max(counted[1] or 1.0, 1.0))), 1)
+    done: list[DataFrame] = []
+    while True:
+        batch = state.where("kept is null").orderBy("rank").limit(size).select("rank", "old", "text").coalesce(1)
+        decide: Callable[..., Any] = partial(_tasks.decide_batch, matching, max_memory)
+        decided = batch.mapInArrow(decide, "last long, kept binary, removed binary").collect()
+        if not decided:
+            break
+        ((last, kept, gone),) = decided
+        compare: Callable[..., Any] = partial(_tasks.compare_batch, matching, max_memory, bytes(kept), bytes(gone))
+        state = _stages.saved(state.mapInArrow(compare, schema))
+        done.append(state.where(f"rank <= {last}").select("rank", "kept", "similarity"))  # nothing before it is kept
+        state = state.where(f"rank > {last}")
+    found = state.select("rank", "kept", "similarity")
+    for part in done:
+        found = found.unionAll(part)
+    return found
+
+
+def _named(known: DataFrame, found: DataFrame, has_old: bool) -> DataFrame:
+    """Return the rows of the removed documents, copies of a text with it: it has their witness, or is their witness.
+
+    `known` has (rank, old, id, first), where `first` is the rank of the first copy.
+    """
+    from pyspark.sql import functions as f
+
+    new = known.where("not old")
+    joined = new.join(found.withColumnRenamed("rank", "first"), "first", "left")
+    joined = joined.where("kept is not null or rank != first").select(
+        "id",
+        f.coalesce("kept", "first").alias("kept"),
+        f.coalesce("similarity", f.lit(1.0)).alias("similarity"),
+        f.col("kept").isNull().alias("identical"),
+    )
+    kept = known.select(f.col("rank").alias("kept"), f.col("id").alias("kept_id"), f.col("old").alias("kept_old"))
+    columns = ["id", "kept_id", "similarity", "identical"]
+    side = [f.when(f.col("kept_old"), "old").otherwise("new").alias("side")] if has_old else []
+    return joined.join(kept, "kept").select(*columns, *side)

@@ -19,25 +19,29 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-import choosing
-import scale
+from harness import table
+from spark import scale
+from text import choosing
 
 FOLDER = Path(__file__).resolve().parent
-PARTS = (
-    "pure_python",
-    "kernels",
-    "grouping",
-    "exact",
-    "peers",
-    "counts",
-    "quality",
-    "tiny_sets",
-    "choosing",
-    "engine",
-    "files",
-    "index",
-    "spark",
-)
+PARTS = {
+    Path(script).stem: FOLDER / script
+    for script in (
+        "engine/pure_python.py",
+        "kernels/kernels.py",
+        "engine/grouping.py",
+        "text/exact.py",
+        "peers.py",
+        "kernels/counts.py",
+        "engine/quality.py",
+        "sketch/tiny_sets.py",
+        "text/choosing.py",
+        "engine/engine.py",
+        "files/files.py",
+        "store/index.py",
+        "spark/spark.py",
+    )
+}
 QUICK = {
     "pure_python": (),
     "peers": ("--rounds", "1", "--only", "rensa, flat; rensa, README; datasketch; text-dedup"),
@@ -48,12 +52,6 @@ PLAIN_SETS = "sets of Python"
 LONG_TIMES = ("seconds", "first_seconds")
 README, CHART = FOLDER / "README.md", FOLDER / "peers.svg"
 Result = dict[str, Any]
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table; the first column is text, the others are numbers."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def figure(value: float) -> str:
@@ -594,7 +592,7 @@ def quick() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, options in QUICK.items():
             print(f"== {name}", flush=True)
-            subprocess.run([sys.executable, FOLDER / f"{name}.py", folder, *options], check=True)
+            subprocess.run([sys.executable, PARTS[name], folder, *options], check=True)
         measured = {name: json.loads(Path(folder, f"{name}.json").read_text(encoding="utf-8")) for name in QUICK}
     stored = headlines(results())
     machine = measured["peers"]["machine"]
@@ -621,7 +619,7 @@ def main() -> None:
         parser.error(f"unknown benchmark in --only: {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
     for name in () if options.render else wanted:
         print(f"== {name}", flush=True)
-        subprocess.run([sys.executable, FOLDER / f"{name}.py", *UPDATED.get(name, ())], check=True)
+        subprocess.run([sys.executable, PARTS[name], *UPDATED.get(name, ())], check=True)
     found = results()
     for path in TABLES:
         path.write_text(rendered(path, found), encoding="utf-8")

@@ -1,7 +1,7 @@
 """What a run with a plan costs, extrapolated from measurements: the result of `Plan.cost`.
 
-benchmarks/spark.py measures `lsh dedup` and `lsh.spark` on the same generated reviews of 264 bytes and stories of 1,455
-bytes, with 19 bands, on two cores. What a document costs is a line through the two in the bytes of its text.
+benchmarks/spark/spark.py measures `lsh dedup` and `lsh.spark` on the same generated reviews of 264 bytes and stories of
+1,455 bytes, with 19 bands, on two cores. What a document costs is a line through the two in the bytes of its text.
 tools/check_benchmarks.py compares the numbers with the stored results; docs/scale.md says what they leave out.
 """
 

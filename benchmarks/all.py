@@ -19,25 +19,31 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-import choosing
-import scale
+from harness import table
+from spark import scale
+from text import choosing
 
 FOLDER = Path(__file__).resolve().parent
-PARTS = (
-    "pure_python",
-    "kernels",
-    "grouping",
-    "exact",
-    "peers",
-    "counts",
-    "quality",
-    "tiny_sets",
-    "choosing",
-    "engine",
-    "files",
-    "index",
-    "spark",
-)
+PARTS = {
+    Path(script).stem: FOLDER / script
+    for script in (
+        "engine/pure_python.py",
+        "kernels/kernels.py",
+        "engine/grouping.py",
+        "text/exact.py",
+        "peers.py",
+        "kernels/counts.py",
+        "engine/quality.py",
+        "sketch/tiny_sets.py",
+        "text/choosing.py",
+        "engine/engine.py",
+        "engine/sizes.py",
+        "files/files.py",
+        "store/index.py",
+        "spark/spark.py",
+        "spark/flat.py",
+    )
+}
 QUICK = {
     "pure_python": (),
     "peers": ("--rounds", "1", "--only", "rensa, flat; rensa, README; datasketch; text-dedup"),
@@ -48,12 +54,6 @@ PLAIN_SETS = "sets of Python"
 LONG_TIMES = ("seconds", "first_seconds")
 README, CHART = FOLDER / "README.md", FOLDER / "peers.svg"
 Result = dict[str, Any]
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table; the first column is text, the others are numbers."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def figure(value: float) -> str:
@@ -485,6 +485,35 @@ def join_table(joins: list[Result]) -> str:
     return table(head, rows)
 
 
+def sizes_table(result: Result) -> str:
+    """Return what a document costs by size, threshold and number of components."""
+    rows = []
+    for found in result["cases"]:
+        by = "the plan for the size" if found["planned"] else "given"
+        about = f"{found['corpus']}, {found['documents']:,}, {found['threshold']}"
+        cells = [figure(found["cpu_us"]), figure(found["shared"]), f"{found['recall']:.4f}"]
+        rows.append([about, str(found["num_seeds"]), by, found["bands"], *cells])
+    fit = {name: f"{value * 1e9:.3g} ns" for name, value in result["fit"].items()}
+    about = f"Fitted: {fit['seed']} for each component, {fit['band']} for each band, {fit['shared']} for each document "
+    about += "in a shared bucket of a band"
+    head = ["corpus, documents, threshold", "components", "chosen by", "bands", "CPU us a document"]
+    head += ["others in shared buckets", "recall of planted copies"]
+    return f"{where(result)}. One thread, texts in memory. {about}.\n\n{table(head, rows)}"
+
+
+def flat_table(result: Result) -> str:
+    """Return the longest task and all tasks of `lsh.spark`."""
+    rows = []
+    for found in result["cases"]:
+        about = f"{found['corpus']}, {found['documents']:,}, {found['threshold']}"
+        way = "in rounds" if found["in_rounds"] else "whole"
+        times = [found["task_us"], found["longest_seconds"]]
+        rows.append([about, way, str(found["tasks"]), *map(figure, times), f"{100 * found['longest_share']:.1f} %"])
+    head = ["corpus, documents, threshold", "largest component", "tasks", "us of all tasks, a document"]
+    head += ["longest task, s", "of all tasks"]
+    return f"{where(result)}. `local[2]`, 32 partitions; rows equal to those of `deduplicate`.\n\n{table(head, rows)}"
+
+
 FRONT_WAYS = ("lsh, fss", "lsh, fss, by word", "rensa, flat", "rensa, README", "datasketch", "text-dedup")
 FRONT = FOLDER.parent / "README.md"
 TABLES = {
@@ -498,9 +527,11 @@ TABLES = {
         "tiny_sets": tiny_table,
         "exact": exact_table,
         "engine": engine_table,
+        "sizes": sizes_table,
         "files": files_table,
         "index": index_table,
         "spark": spark_table,
+        "flat": flat_table,
     },
     FRONT: {"peers": short_peer_table},
     FOLDER.parent / "docs" / "scale.md": scale.TABLES,
@@ -594,7 +625,7 @@ def quick() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, options in QUICK.items():
             print(f"== {name}", flush=True)
-            subprocess.run([sys.executable, FOLDER / f"{name}.py", folder, *options], check=True)
+            subprocess.run([sys.executable, PARTS[name], folder, *options], check=True)
         measured = {name: json.loads(Path(folder, f"{name}.json").read_text(encoding="utf-8")) for name in QUICK}
     stored = headlines(results())
     machine = measured["peers"]["machine"]
@@ -621,7 +652,7 @@ def main() -> None:
         parser.error(f"unknown benchmark in --only: {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
     for name in () if options.render else wanted:
         print(f"== {name}", flush=True)
-        subprocess.run([sys.executable, FOLDER / f"{name}.py", *UPDATED.get(name, ())], check=True)
+        subprocess.run([sys.executable, PARTS[name], *UPDATED.get(name, ())], check=True)
     found = results()
     for path in TABLES:
         path.write_text(rendered(path, found), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Shared code of the benchmarks: the corpora, the clock and the format of a result.
+"""Shared code of the benchmarks: the corpora, the clock, the format of a result and its tables.
 
 A benchmark checks its answer before it measures and stops if the answer is wrong. Times are CPU seconds of this process
 (`time.process_time`). Compared candidates run alternately, so that other load on the machine affects all of them
@@ -8,6 +8,7 @@ file that contains every run.
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import importlib
 import json
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -249,16 +250,29 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
+def table(head: list[str], rows: Iterable[list[str]]) -> str:
+    """Return a Markdown table; the first column is text, the others are numbers."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
 def must(holds: bool, what: str) -> None:
     """Stop the benchmark with a message unless `holds`."""
     if not holds:
         raise SystemExit(f"wrong answer, benchmark stopped: {what}")
 
 
-def write(name: str, content: dict[str, Any], folder: Path | None = None) -> None:
-    """Write a result to the folder given here or on the command line, else to results/, and print its path."""
-    if folder is None:
-        folder = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a script; `description` is its docstring, the argument `folder` is for the result."""
+    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument(
+        "folder", nargs="?", type=Path, default=RESULTS, help="write the result here (default: benchmarks/results)"
+    )
+    return made
+
+
+def write(name: str, content: dict[str, Any], folder: Path) -> None:
+    """Write a result to the folder, and print its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     path.write_text(json.dumps(rounded({"machine": machine(), **content}), indent=1) + "\n", encoding="utf-8")

@@ -9,6 +9,7 @@ tests/reference.py for plain Python.
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import json
 import math
@@ -455,12 +456,16 @@ def peak_memory() -> float:
 
 
 def main() -> None:
-    name, corpus, truth = sys.argv[1:]
-    texts = [line.rstrip(b"\n").split(b"\t")[1] for line in Path(corpus).read_bytes().splitlines(keepends=True)]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=WAYS)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("pairs", type=Path)
+    options = parser.parse_args()
+    texts = [line.rstrip(b"\n").split(b"\t")[1] for line in options.corpus.read_bytes().splitlines(keepends=True)]
     pairs = [
-        (int(i), int(j), float(s)) for i, j, s in (line.split("\t") for line in Path(truth).read_text().splitlines())
+        (int(i), int(j), float(s)) for i, j, s in (line.split("\t") for line in options.pairs.read_text().splitlines())
     ]
-    way = WAYS[name]()
+    way = WAYS[options.name]()
     some = texts[: way.documents]
     pairs = way.pairs(some, pairs)
     error = estimation_error(way, texts, pairs)

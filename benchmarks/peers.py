@@ -7,7 +7,6 @@ library that cannot be installed, or gives a wrong answer, is reported with the 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -29,7 +28,7 @@ REQUIREMENTS = {
     "gaoya": ["gaoya==0.2.*", "numpy"],
     "text-dedup": ["text-dedup==0.4.*"],
     "datatrove": ["datatrove==0.10.*", "regex", "tokenizers", "spacy", "xxhash<4"],  # it passes str to xxhash
-    "datasketch-redis": ["datasketch==2.0.*", "redis", "numpy"],  # for index.py
+    "datasketch-redis": ["datasketch==2.0.*", "redis", "numpy"],  # for store/index.py
     "plain": ["numpy"],
 }
 WAYS = {
@@ -113,8 +112,7 @@ def summary(rounds: list[dict[str, Any]], ours: list[dict[str, Any]]) -> dict[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?", help="write the result here (default: results/)")
+    parser = harness.parser(__doc__)
     parser.add_argument("--environments", type=Path, default=Path(tempfile.gettempdir()) / "lsh-benchmark-environments")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"default: {ROUNDS}")
     parser.add_argument("--only", metavar="NAMES", help=f"measure only these, separated by ';': {'; '.join(WAYS)}")
@@ -150,7 +148,7 @@ def main() -> None:
         "rounds": options.rounds,
         "ways": {way: summary(found, ours) for way, found in rounds.items()},
     }
-    harness.write("peers", content, options.folder or harness.RESULTS)
+    harness.write("peers", content, options.folder)
 
 
 if __name__ == "__main__":

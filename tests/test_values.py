@@ -8,6 +8,7 @@ copied; equal values behave alike, however they were made. The table `BAD` has v
 from __future__ import annotations
 
 import copy
+import enum
 import inspect
 import json
 import math
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy
 import pytest
+import reference
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +31,19 @@ from lsh.engine.matching import Matching
 from lsh.sketch.presets import Preset
 
 NAMES = {"Bands": Bands, "MinHasher": MinHasher, "Plan": Plan, "Preset": Preset, "Shingles": Shingles}
+
+
+class Word(str, enum.Enum):
+    UNIT = "word"
+    FORM = "NFKC"
+
+
+class Number(enum.IntEnum):
+    FIVE = 5
+
+
+SEEDS = reference.seed_values(9, 4)
+NFKC_WORDS = Shingles(5, "word", lowercase=True, normalize="NFKC")
 TEXTS = ["The cat sat on the mat.", "the CAT sat  on\tthe mat!", "a \xe9t\xe9 in Uccle", "", "a"]
 RENEWALS: dict[str, Callable[[Any], Any]] = {
     "repr": lambda value: eval(repr(value), dict(NAMES)),
@@ -156,15 +171,29 @@ def test_equal_values_behave_alike(value, how):
         (MinHasher(5), MinHasher(MinHasher(5).seed_values.tolist())),
         (MinHasher(5), MinHasher(numpy.int64(5), random_state=0, hashbytes=8)),
         (MinHasher(5, scheme="fss"), MinHasher(5, 8, scheme="fss", random_state=0)),
+        (MinHasher(5, scheme="fss"), MinHasher(numpy.int8(5), random_state=numpy.int8(0), scheme=numpy.str_("fss"))),
+        (MinHasher(9, random_state=4), MinHasher(numpy.int64(9), numpy.int64(8), numpy.int64(4), numpy.int8(8))),
+        *((MinHasher(9, random_state=4), MinHasher(SEEDS, random_state=state)) for state in (0, 7, None)),
+        (MinHasher(SEEDS), MinHasher(numpy.array(SEEDS))),
+        (MinHasher(SEEDS), MinHasher(numpy.array(SEEDS, numpy.uint32))),
+        (MinHasher([1, 2, 3]), MinHasher(range(1, 4))),
+        (MinHasher(3, random_state=2**32 - 1), MinHasher(reference.seed_values(3, 2**32 - 1))),
+        (NFKC_WORDS, Shingles(numpy.int64(5), numpy.str_("word"), numpy.bool_(True), normalize=numpy.str_("NFKC"))),
+        (NFKC_WORDS, Shingles(numpy.uint8(5), Word.UNIT, True, numpy.False_, normalize=Word.FORM)),
+        (
+            NFKC_WORDS,
+            Shingles(
+                Number.FIVE, "wo" + "rd"[:2], strip_punctuation=numpy.bool_(False), lowercase=True, normalize="NFKC"
+            ),
+        ),
     ],
     ids=lambda value: repr(value)[:40],
 )
 def test_two_ways_to_make_the_same(one, other):
-    """Two values are equal and behave the same, or they are not equal."""
-    if one != other:
-        assert repr(one) != repr(other)
-        return
+    """Equal values behave the same, and have the same pickle: numbers and words of other types become Python's."""
+    assert one == other
     assert hash(one) == hash(other)
+    assert pickle.dumps(one) == pickle.dumps(other)
     assert called(one) == called(other)
 
 
@@ -277,6 +306,7 @@ def doors(tmp_path_factory) -> dict[str, tuple[Callable[..., Any], tuple[Any, ..
         "plan": (partial(plan, background=TEN), ()),
         "MinHasher": (MinHasher, (8,)),
         "fingerprints": (HASHER.fingerprints, (TEN,)),
+        "chunks": (HASHER.chunks, (TEN,)),
         "jaccard": (lsh.jaccard, ("a", "b")),
         "jaccard_matrix": (lsh.jaccard_matrix, (TEN,)),
         "Cache": (lsh.Cache, (HASHER,)),

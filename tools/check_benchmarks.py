@@ -33,7 +33,7 @@ import reference  # noqa: E402
 import strategies  # noqa: E402, F401  (loads the hypothesis profile)
 
 truth, corpora, harness, quality, scale = map(
-    importlib.import_module, ("truth", "corpora", "harness", "quality", "scale")
+    importlib.import_module, ("truth", "corpora", "harness", "engine.quality", "spark.scale")
 )
 everything = importlib.import_module("all")
 

@@ -1,7 +1,7 @@
 """What a run with a plan costs, extrapolated from measurements: the result of `Plan.cost`.
 
-benchmarks/spark.py measures `lsh dedup` and `lsh.spark` on the same generated reviews of 264 bytes and stories of 1,455
-bytes, with 19 bands, on two cores. What a document costs is a line through the two in the bytes of its text.
+benchmarks/spark/spark.py measures `lsh dedup` and `lsh.spark` on the same generated reviews of 264 bytes and stories of
+1,455 bytes, with 19 bands, on two cores. What a document costs is a line through the two in the bytes of its text.
 tools/check_benchmarks.py compares the numbers with the stored results; docs/scale.md says what they leave out.
 """
 
@@ -23,7 +23,7 @@ KEYS_SECONDS = (4.022e-6, 2.539e-8)  # of `lsh.spark`, where it computes and gro
 OTHER_SECONDS = (2.007e-6, 4.501e-8)  # of its other stages
 OTHER_SHUFFLED = (-44.27, 1.1759)
 KEY_SHUFFLED = 16.06  # bytes of a document and band
-# Of benchmarks/sizes.py: seconds of a document for each component and each band, and of a pair in each shared bucket.
+# Of benchmarks/engine/sizes.py: seconds of a document for each component and band, of a pair in each shared bucket.
 SEED_SECONDS, BAND_SECONDS, SHARED_SECONDS = 1.0e-8, 4.0e-8, 1.2e-8
 MANY, MANY_CANDIDATES = (
     1000,

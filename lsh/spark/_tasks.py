@@ -534,7 +534,8 @@ def compare_batch(
         similarities = rows.column(4).fill_null(-1.0).to_numpy().copy()
         _, here, at = np.intersect1d(ranks, gone, assume_unique=True, return_indices=True)
         witnesses[here], similarities[here] = gone_values[0][at], gone_values[1][at]
-        compared = np.setdiff1d(np.flatnonzero(ranks > references[0]), here)
+        is_new = ~rows.column(1).to_numpy()
+        compared = np.setdiff1d(np.flatnonzero(is_new & (ranks > references[0])), here)
         every = np.concatenate([references, ranks[compared]])
         order = np.argsort(every)
         texts = pa.chunked_array([reference_texts, *rows.column(2).take(pa.array(compared)).chunks])

@@ -236,15 +236,23 @@ def test_the_format_of_the_page_is_a_format(tmp_path, monkeypatch):
     assert (tmp_path / "out.bars").read_bytes() == "1|one\n2|drü|x\n".encode()
 
 
-@pytest.mark.parametrize(
-    ("first", "expected"),
-    [
-        (b"one\r\ntwo", b"one\r\ntwo\r\n"),
-        (b"one\ntwo", b"one\ntwo\n"),
-        (b"one\r\nmore\ntwo", b"one\r\nmore\ntwo\n"),
-        (b"two", b"two\n"),
-    ],
-)
-def test_a_missing_end_of_line_is_that_of_the_line_before(tmp_path, first, expected):
-    paths = [file_of(tmp_path, "a.txt", first), file_of(tmp_path, "b.txt", b"last\r\n")]
-    assert kept(paths, [True] * (first.count(b"\n") + 2), tmp_path / "out.txt") == expected + b"last\r\n"
+ROWS = {
+    "txt": "a line",
+    "tsv": "7\ta line",
+    "csv": '7,"a\nline"',
+    "jsonl": '{"text": "a line"}',
+    "json": '{"text": "\\u0061"}',
+}
+
+
+@pytest.mark.parametrize("ends", [[], ["\r\n"], ["\n"], ["\r\n", "\n"]], ids=repr)
+@pytest.mark.parametrize("form", ROWS)
+def test_a_missing_end_of_line_is_that_of_the_line_before(tmp_path, form, ends):
+    row, format = ROWS[form], "jsonl" if form == "json" else form
+    head = HEADS.get(format, b"").decode()
+    first = head + "".join(row + end for end in ends) + row
+    paths = [
+        file_of(tmp_path, f"{name}.{format}", data.encode()) for name, data in (("a", first), ("b", f"{head}{row}\r\n"))
+    ]
+    end = ends[-1] if ends else "\r\n" if head else "\n"
+    assert kept(paths, [True] * (len(ends) + 2), tmp_path / "out").decode() == f"{first}{end}{row}\r\n"

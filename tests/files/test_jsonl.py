@@ -119,6 +119,7 @@ def test_the_compiled_reader_accepts_no_more_than_python(value, place, inserted)
     [
         (b"plain words", "not JSON"),
         (b"{", "not JSON"),
+        (b'{"text": "a"', "not JSON"),
         (b"{'text': 'a'}", "not JSON"),
         (b'{text: "a"}', "not JSON"),
         (b'{"text": "a",}', "not JSON"),

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from reading import BOM, file_of, kept, read, refusal, texts
-from running import done
 
 from lsh import files
 from lsh.command.console import worded
@@ -64,12 +63,6 @@ def test_csv_without_header(tmp_path):
     assert "there is no header; use --header, or the number of a column" in refusal(one, header=False, field="text")
 
 
-def test_a_column_that_is_there_twice(tmp_path):
-    path = file_of(tmp_path, "in.csv", b"text,text,id\na,b,c\n")
-    assert "'text'" in refusal(path)
-    assert "'text'" in refusal(path, field="text")
-
-
 def test_empty_lines_of_csv_are_no_records(tmp_path):
     path = file_of(tmp_path, "in.csv", b'\ntext\n\n\r\none\n""\n\n')
     assert texts(path) == [b"one", b""]
@@ -77,32 +70,22 @@ def test_empty_lines_of_csv_are_no_records(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "line"),
+    ("name", "data", "line", "problem"),
     [
-        (b"id,text\na,one\nb\nc,three\n", 3),
-        (b"id,text\na,one\nb,two,2\n", 3),
-        (b'id,text\na,"one\n\n"\nb,"two"2\nc,three\n', 5),
-        (b"id,text\na,one\nb,two\rtwo\n", 3),
-        (b'id,text\na,one\nb,"two\nc,three\n', 3),
+        ("in.csv", b"id,text\na,one\nb\nc,three\n", 3, ""),
+        ("in.csv", b"id,text\na,one\nb,two,2\n", 3, ""),
+        ("in.csv", b'id,text\na,"one\n\n"\nb,"two"2\nc,three\n', 5, ""),
+        ("in.csv", b"id,text\na,one\nb,two\rtwo\n", 3, ""),
+        ("in.csv", b'id,text\na,one\nb,"two\nc,three\n', 3, ""),
+        ("in.tsv", b"1\tone\n2\ttwo\nthree\n", 3, "expected 2 columns or more, as in line 1, got 1"),
+        ("in.tsv", b"1\tone\n\n", 2, "expected 2 columns or more, as in line 1, got 1"),
+        ("in.tsv", b"one\ntwo\n3\tthree\n", 3, "expected 1 column, as in line 1, got 2"),
     ],
 )
-def test_bad_csv(tmp_path, data, line):
-    message = refusal(file_of(tmp_path, "in.csv", data))
-    assert f"in.csv, line {line}: " in message
+def test_the_line_of_a_bad_row_is_named(tmp_path, name, data, line, problem):
+    message = refusal(file_of(tmp_path, name, data))
+    assert f"{name}, line {line}: {problem}" in message
     assert message.endswith("; fix the line or use --on-bad-line skip")
-
-
-@pytest.mark.parametrize("text", ["plain", "read alone: \\u0061"])
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_the_end_of_line_that_a_file_lacks(tmp_path, form, text):
-    """It is that of the line before."""
-    rows = [f'{{"id": {i}, "text": "{text} {i}"}}' if form == "jsonl" else f'{i},"{text}\nand {i}"' for i in range(4)]
-    first, second = (["id,text", *some] if form == "csv" else some for some in (rows[:2], rows[2:]))
-    (tmp_path / f"a.{form}").write_bytes("\r\n".join(first).encode())
-    (tmp_path / f"b.{form}").write_bytes("\r\n".join(second).encode())
-    done(tmp_path, "dedup", f"a.{form}", f"b.{form}", "-o", "out", "--format", form, "--threshold", "1", "-q")
-    expected = "\r\n".join([*(["id,text"] if form == "csv" else []), *rows])
-    assert (tmp_path / "out").read_bytes().decode() == expected
 
 
 # Lines: only a newline ends them, and bytes that are not UTF-8 stay as they are.
@@ -148,20 +131,6 @@ def test_quotes_mean_nothing_in_tsv(tmp_path):
     assert read(path) == [(b"1", b'"one'), (b"2", b'two"'), (b'"3"', b'"')]
 
 
-@pytest.mark.parametrize(
-    ("data", "line", "problem"),
-    [
-        (b"1\tone\n2\ttwo\nthree\n", 3, "expected 2 columns or more, as in line 1, got 1"),
-        (b"1\tone\n\n", 2, "expected 2 columns or more, as in line 1, got 1"),
-        (b"one\ntwo\n3\tthree\n", 3, "expected 1 column, as in line 1, got 2"),
-    ],
-)
-def test_bad_tsv(tmp_path, data, line, problem):
-    assert f"in.tsv, line {line}: {problem}; fix the line or use --on-bad-line skip" in refusal(
-        file_of(tmp_path, "in.tsv", data)
-    )
-
-
 # The text column: by its number, with another delimiter, and by the first line.
 
 
@@ -201,7 +170,8 @@ def test_columns_of_a_header_by_their_numbers(tmp_path):
     for field in ("7", "0", "9" * 5000, "\u00b2", "absent"):
         assert "no column" in refusal(path, field=field)
     expected = "columns 3 and 4 are both 'text'; choose one by its number, such as --field 3"
-    assert expected in refusal(path, field="text")
+    for field in (None, "text"):
+        assert expected in refusal(path, field=field)
     two = file_of(tmp_path, "two.csv", b"key,words\na,b\n")
     assert read(two, id_field="1") == [(b"a", b"b")]
     assert "no text column found among 'key' beside --id-field text" in refusal(

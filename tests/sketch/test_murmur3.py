@@ -72,20 +72,3 @@ def test_every_length_against_twin(form):
         assert all(type(part) is int for part in (value if isinstance(value, tuple) else (value,)))
     for kind in (bytearray, memoryview, lambda data: numpy.frombuffer(data, numpy.uint8)):
         assert HASHES[form](kind(room), 7) == TWINS[form](room, 7)
-
-
-@pytest.mark.parametrize("form", HASHES)
-@pytest.mark.parametrize(
-    ("data", "seed", "error"),
-    [
-        ("a str", 0, TypeError),
-        (None, 0, TypeError),
-        (memoryview(b"abcdef")[::2], 0, (BufferError, ValueError)),
-        (b"abc", -1, (ValueError, OverflowError)),
-        (b"abc", 2**32, (ValueError, OverflowError)),
-        (b"abc", 2**64, (ValueError, OverflowError)),
-    ],
-)
-def test_bad_arguments(form, data, seed, error):
-    with pytest.raises(error):
-        HASHES[form](data, seed)

@@ -146,26 +146,6 @@ def test_what_planned_bands_are(threshold, recall, num_seeds, filtered):
         assert Bands(widths=wider).probability(threshold) <= needed(recall, filtered) + 1e-12
 
 
-def integral(bands: Bands, threshold: float) -> float:
-    """The mean probability below the threshold, by the trapezoidal rule."""
-    curve = bands.probability(numpy.linspace(0, threshold, 4001))
-    return float((curve.sum() - curve[0] / 2 - curve[-1] / 2) / 4000)
-
-
-@pytest.mark.parametrize(("threshold", "num_seeds"), [(0.5, 128), (0.8, 128), (0.95, 1000)])
-def test_the_cost_is_the_integral(threshold, num_seeds):
-    """No other bands with this recall have a smaller mean probability below the threshold."""
-    bands = lsh.plan(threshold, 0.99, num_seeds).bands
-    best = integral(bands, threshold)
-    width = min(bands.widths)
-    for number in range(1, num_seeds // width + 1):
-        for other in (width - 1, width, width + 1):
-            if other and number * other <= num_seeds:
-                rival = Bands(number, other)
-                if rival.probability(threshold) >= needed(0.99, True):
-                    assert best <= integral(rival, threshold) * (1 + 1e-6)
-
-
 @pytest.mark.parametrize("num_seeds", [1, 128, 2**20])
 @pytest.mark.parametrize("recall", [1e-300, 0.99, 1 - 2**-53])
 def test_identical_sets(num_seeds, recall):
@@ -210,18 +190,9 @@ def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
-        ({"threshold": math.nan}, ValueError, "threshold must be more than 0 and at most 1, got nan"),
-        ({"threshold": "0.8"}, TypeError, "threshold must be a number .* got str"),
-        ({"threshold": [0.8]}, TypeError, "threshold must be a number .* got list"),
-        ({"recall": 0}, ValueError, "recall must be more than 0 and less than 1, got 0"),
-        ({"recall": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
         ({"recall": 1, "threshold": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
-        ({"recall": "99%"}, TypeError, "recall must be a number .* got str"),
         ({"recall": True}, TypeError, "recall must be a number .* got bool"),
-        ({"num_seeds": 0}, ValueError, "num_seeds must be 1 or more, got 0"),
         ({"num_seeds": 2**20 + 1}, ValueError, "num_seeds must be at most 1048576, got 1048577"),
-        ({"num_seeds": 128.0}, TypeError, "num_seeds must be a whole number, got float"),
         ({"shingles": Shingles(5)}, ValueError, "shingles requires texts as background"),
         ({"shingles": Shingles(5), "background": [0.1]}, ValueError, "shingles requires texts as background, got sim"),
         ({"shingles": 5, "background": ["a", "b"]}, TypeError, "shingles must be a Shingles, got int"),
@@ -385,20 +356,12 @@ def test_a_background_of_a_table(package, column, table):
         lsh.plan(background=column([0.1, None]))
     with pytest.raises(TypeError, match=r"^background must be similarities from 0 to 1 .*, got bool"):
         lsh.plan(background=column([True, False]))
+    if package == "pyarrow":
+        with pytest.raises(TypeError, match=r"^background must be similarities .* or a collection of texts, got"):
+            lsh.plan(background=column([["a"], ["b"]]))
     for columns in ({"a": [0.5]}, {"a": texts, "b": texts}):
         with pytest.raises(TypeError, match=r"^background must be one column .*, got a whole .*; pick a column, such"):
             lsh.plan(background=table(columns))
-
-
-def test_a_background_of_arrow():
-    pa = pytest.importorskip("pyarrow")
-    texts = make_corpus(20)
-    column = pa.array([None, *texts])
-    forms = [pa.array(texts, pa.string_view()), pa.array(texts, pa.large_binary()), column.dictionary_encode()]
-    for form in [*forms, pa.chunked_array([column[:7], column[7:]]), pa.table({"text": column}).to_reader()]:
-        assert lsh.plan(0.5, background=form) == lsh.plan(0.5, background=texts)
-    with pytest.raises(TypeError, match=r"^background must be similarities .* or a collection of texts, got"):
-        lsh.plan(background=pa.array([["a"], ["b"]]))
 
 
 def test_a_large_corpus_is_sampled_the_same_way_in_every_form():

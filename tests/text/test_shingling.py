@@ -6,10 +6,6 @@ test_values.py tests that `Shingles` is a value.
 
 from __future__ import annotations
 
-import enum
-import json
-import pickle
-
 import numpy
 import pytest
 import reference
@@ -112,35 +108,6 @@ def test_many_undecodable_bytes_are_normalised_in_linear_memory():
 
 
 # Parameters.
-
-
-class Word(str, enum.Enum):
-    UNIT = "word"
-    FORM = "NFKC"
-
-
-class Number(enum.IntEnum):
-    FIVE = 5
-
-
-@pytest.mark.parametrize(
-    "same",
-    [
-        Shingles(numpy.int64(5), numpy.str_("word"), numpy.bool_(True), normalize=numpy.str_("NFKC")),
-        Shingles(numpy.uint8(5), Word.UNIT, True, numpy.False_, normalize=Word.FORM),
-        Shingles(Number.FIVE, "wo" + "rd"[:2], strip_punctuation=numpy.bool_(False), lowercase=True, normalize="NFKC"),
-    ],
-)
-def test_equal_shingles_behave_alike(same):
-    """Numbers, bools and words of other types become those of Python."""
-    value = Shingles(5, "word", lowercase=True, normalize="NFKC")
-    assert same == value
-    assert hash(same) == hash(value)
-    assert repr(same) == repr(value) == "Shingles(5, unit='word', lowercase=True, normalize='NFKC')"
-    assert pickle.dumps(same) == pickle.dumps(value)
-    assert same.to_dict() == {**OPTIONS, "n": 5, "unit": "word", "normalize": "NFKC", "lowercase": True}
-    assert [type(part) for part in same.to_dict().values()] == [int, str, bool, bool, bool, str]
-    assert json.loads(json.dumps(same.to_dict())) == value.to_dict()
 
 
 @pytest.mark.parametrize(

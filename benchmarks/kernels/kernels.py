@@ -7,6 +7,7 @@ in its own process. Every kernel is first compared with tests/reference.py on so
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import json
 import os
@@ -20,11 +21,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import harness
 import numpy as np
 
 import lsh
 from lsh import _minhash
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import harness
 
 SIZES = (10, 100, 300, 1000, 2000, 20_000, 200_000)
 SHINGLES = (5, 8)
@@ -75,7 +79,7 @@ def by_size(corpus: harness.Corpus) -> list[dict[str, Any]]:
 def plain_algorithm(folder: Path) -> Callable[[bytes, np.ndarray, int], np.ndarray] | None:
     """Compile the plain algorithm: minima of a text for seeds and n; return None without a compiler."""
     library = folder / "scalar_murmur.so"
-    source = harness.REPOSITORY / "benchmarks" / "scalar_murmur.c"
+    source = Path(__file__).with_name("scalar_murmur.c")
     try:
         subprocess.run(["gcc", "-O2", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -200,7 +204,10 @@ def one_level() -> dict[str, Any]:
 
 
 def main() -> None:
-    if sys.argv[1:] == ["--level"]:
+    parser = harness.parser(__doc__)
+    parser.add_argument("--level", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.level:
         print(json.dumps(one_level()))
         return
     levels = {}
@@ -212,7 +219,7 @@ def main() -> None:
         )
         levels[level] = json.loads(ran.stdout)
     about = "fingerprints by level, scheme, size of text and number of components; single thread, CPU time"
-    harness.write("kernels", {"about": about, "data": harness.news().describe(), "levels": levels})
+    harness.write("kernels", {"about": about, "data": harness.news().describe(), "levels": levels}, options.folder)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ of the Redis server included, the median of five runs with different texts. Ever
 page cache, and the queries that check the answers come first. Memory is the anonymous memory of the process (Linux),
 without mapped files.
 
-    python benchmarks/index.py [FOLDER] [--documents 10000000]
-    python benchmarks/index.py --only "lsh, int ids:build" --keep     # one step; the data stay for the next one
+    python benchmarks/store/index.py [FOLDER] [--documents 10000000]
+    python benchmarks/store/index.py --only "lsh, int ids:build" --keep     # one step; the data stay for the next one
 """
 
 from __future__ import annotations
@@ -34,12 +34,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-import corpora
-import harness
 import numpy as np
-import peers
 
 import lsh
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import corpora
+import harness
+import peers
 
 DOCUMENTS = 10_000_000
 SLOW = {"SQLite": 100_000, "datasketch, Redis": 10_000}  # documents
@@ -423,7 +426,7 @@ def redis(count: int, folder: Path) -> dict[str, Any]:
     for name, texts in given.items():
         (folder / name).write_bytes(b"".join(texts))
     np.save(folder / "numbers.npy", numbers)
-    worker = harness.REPOSITORY / "benchmarks" / "index_redis.py"
+    worker = Path(__file__).with_name("index_redis.py")
     command = [python, worker, folder, len(BANDS.widths), BANDS.widths[0], SIZE, SHINGLES.n, RUNS]
     ran = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, check=True)
     return {"documents": count, **json.loads(ran.stdout)}
@@ -455,8 +458,7 @@ def run(step: str, count: int, data: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, help="write the result here (default: results/)")
+    parser = harness.parser(__doc__)
     parser.add_argument("--documents", type=int, default=DOCUMENTS, help=f"default: {DOCUMENTS}")
     parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "lsh-index-benchmark")
     parser.add_argument("--only", action="append", metavar="STEP", help="run this step, and update the result")
@@ -472,8 +474,7 @@ def main() -> None:
         return
     if unknown := set(options.only or ()) - set(known):
         parser.error(f"unknown step in --only: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
-    folder = options.folder or harness.RESULTS
-    path = folder / "index.json"
+    path = options.folder / "index.json"
     ways: dict[str, Any] = json.loads(path.read_text())["ways"] if options.only and path.exists() else {}
     try:
         for step in options.only or known:
@@ -486,7 +487,7 @@ def main() -> None:
                 "data": {"documents": options.documents, "bytes": SIZE * options.documents},
                 "ways": ways,
             }
-            harness.write("index", content, folder)
+            harness.write("index", content, options.folder)
             done = part in ("all", STEPS[-1]) or (part == "ask" and not way.startswith("lsh"))
             if done and not options.keep:
                 shutil.rmtree(options.data / known[step][0], ignore_errors=True)

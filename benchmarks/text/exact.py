@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import ctypes
 import random
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
-import harness
 import numpy as np
 
 import lsh
 from lsh.text.shingling import shingle_sets
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import harness
 
 SIZES = (100, 2000, 20_000)
 SHINGLES = (
@@ -147,6 +152,7 @@ def long_texts() -> list[dict[str, Any]]:
 
 
 def main() -> None:
+    options = harness.parser(__doc__).parse_args()
     corpus = harness.news()
     about = "exact Jaccard similarity, pairs a second by size of text and shingles; single thread, CPU time"
     harness.write(
@@ -158,6 +164,7 @@ def main() -> None:
             "matrices": matrices(),
             "long": long_texts(),
         },
+        options.folder,
     )
 
 

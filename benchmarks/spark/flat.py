@@ -3,8 +3,8 @@
 Each case runs in a process of its own in `local[2]` with 32 partitions and adaptive execution, and its removals are
 compared with those of `lsh.deduplicate`, row for row. The time of a task is what Spark reports as its run time.
 
-    python benchmarks/flat.py             # all cases; writes results/flat.json
-    python benchmarks/flat.py --only copies 200000 0.8
+    python benchmarks/spark/flat.py             # all cases; writes results/flat.json
+    python benchmarks/spark/flat.py --only copies 200000 0.8
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import corpora
 import harness
-import numpy as np
 
 N = 5  # bytes of a shingle
 PARTITIONS = 32

@@ -5,8 +5,8 @@ copies that are similar enough are known, so the recall stands beside each cost.
 fitted to all cases of a corpus at once: what a document costs for each component, for each band, and for each document
 with which it shares a bucket of a band.
 
-    python benchmarks/sizes.py            # all cases, some minutes; writes results/sizes.json
-    python benchmarks/sizes.py --only stories 0.6 100000 0
+    python benchmarks/engine/sizes.py            # all cases, some minutes; writes results/sizes.json
+    python benchmarks/engine/sizes.py --only stories 0.6 100000 0
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
-import corpora
-import harness
 import numpy as np
 
 import lsh
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import corpora
+import harness
 
 CORPORA = {"stories": corpora.stories, "reviews": corpora.reviews}
 PLANNED = 0  # in place of a number of components: those of the plan for the size

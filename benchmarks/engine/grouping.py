@@ -8,16 +8,21 @@ steps are first compared with tests/reference.py.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import harness
 import numpy as np
 
 import lsh
 from lsh._minhash import band_keys
 from lsh.engine.grouping import Linker
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import harness
 
 DOCUMENTS, BANDS, WIDTH = 1_000_000, 20, 6
 NEAR, KEPT = 0.3, 0.85  # share of near duplicates, and of the components that each copies from an earlier row
@@ -87,6 +92,7 @@ def measure(rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> dict[str
 
 
 def main() -> None:
+    options = harness.parser(__doc__).parse_args()
     random, rows = np.random.default_rng(2), fingerprints(DOCUMENTS)
     in_turn = np.arange(DOCUMENTS, dtype=np.int32)
     small = fingerprints(3000)
@@ -99,7 +105,7 @@ def main() -> None:
     cases["all equal"] = measure(rows, in_turn)
     data = {"documents": DOCUMENTS, "bytes": rows.nbytes, "bands": BANDS, "width": WIDTH, "near": NEAR, "kept": KEPT}
     about = "fingerprints to band keys and links; single thread, CPU time, best of the runs"
-    harness.write("grouping", {"about": about, "data": data, "cases": cases})
+    harness.write("grouping", {"about": about, "data": data, "cases": cases}, options.folder)
 
 
 if __name__ == "__main__":

@@ -9,18 +9,20 @@ each removed document has a kept witness of the reported similarity.
 
 from __future__ import annotations
 
-import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import harness
-import truth
-
 import lsh
 from lsh.base.threads import available_cores
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import harness
+import truth
 
 RECALL = 0.995
 RANDOM_STATES = range(5)
@@ -126,8 +128,7 @@ def faults(found: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?", help="write the result here (default: benchmarks/results)")
+    parser = harness.parser(__doc__)
     parser.add_argument("--cache", type=Path, default=truth.CACHE, metavar="FOLDER", help="cache of the exact pairs")
     parser.add_argument("--only", metavar="CORPUS", choices=tuple(truth.EXPECTED), help="measure this corpus only")
     options = parser.parse_args()

@@ -7,7 +7,6 @@ AVX-512, so the levels are avx2 and baseline. Counts depend on the compiler; `--
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -18,6 +17,8 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import harness
 
@@ -41,7 +42,7 @@ KERNELS = [
 def compile_program(folder: Path) -> Path:
     program = folder / "counts"
     house = harness.REPOSITORY / "lsh"
-    sources = [harness.REPOSITORY / "benchmarks" / "counts.c", house / "_murmur3.c", *sorted(house.glob("kernels/*.c"))]
+    sources = [Path(__file__).with_name("counts.c"), house / "_murmur3.c", *sorted(house.glob("kernels/*.c"))]
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")[0]
     strict = ("-Wall", "-Wextra", "-Werror")
     subprocess.run([compiler, *FLAGS, *strict, f"-I{house}", *map(str, sources), "-o", str(program)], check=True)
@@ -88,13 +89,13 @@ def compare(kept: dict[str, float], now: dict[str, float], tolerance: float) -> 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = harness.parser(__doc__)
     parser.add_argument("--compare", action="store_true", help="compare with results/counts.json; write nothing")
     parser.add_argument("--tolerance", type=float, default=2.0, help="percent a count may rise (default: 2)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         now = count(Path(folder))
-    path = harness.RESULTS / "counts.json"
+    path = options.folder / "counts.json"
     machine = harness.machine()
     if not options.compare:
         about = "instructions a shingle under callgrind; level, scheme, unit, n, k, size of the text in bytes"

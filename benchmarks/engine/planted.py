@@ -2,18 +2,21 @@
 
 The seed of the scheme fss is public by default, so a prefix can be chosen whose shingles have the smallest hashes of
 all components. Each text is this prefix and 20 KB of random letters. SECURITY.md describes the attack, with figures.
-Arguments: a folder for the result, and numbers of documents.
 """
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
-import harness
 import numpy as np
 
 import lsh
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import harness
 
 K, N, THRESHOLD = 128, 8, 0.8
 CANDIDATES = 16_000_000  # shingles from which the prefix is chosen; noise has a smaller hash in few of the components
@@ -76,10 +79,16 @@ def measure(count: int, extra: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    counts = [int(count) for count in sys.argv[2:]] or COUNTS
-    cases = [measure(count, extra) for count in counts for extra in (("", "é") if count <= MAX_BEYOND_ASCII else ("",))]
-    data = {"name": "texts made to collide", "bytes": max(counts) * (NOISE + K * N)}
-    harness.write("planted", {"threshold": THRESHOLD, "data": data, "cases": cases})
+    parser = harness.parser(__doc__)
+    parser.add_argument("counts", nargs="*", type=int, default=COUNTS, help="numbers of documents")
+    options = parser.parse_args()
+    cases = [
+        measure(count, extra)
+        for count in options.counts
+        for extra in (("", "é") if count <= MAX_BEYOND_ASCII else ("",))
+    ]
+    data = {"name": "texts made to collide", "bytes": max(options.counts) * (NOISE + K * N)}
+    harness.write("planted", {"threshold": THRESHOLD, "data": data, "cases": cases}, options.folder)
     for case in cases:
         seconds = [case[name]["median_cpu_seconds"] for name in ("deduplicate", "find_pairs")]
         print(case["documents"], case["extra"] or "ASCII", case["compared"], *(f"{each:.1f} s" for each in seconds))

@@ -7,12 +7,16 @@ over 5-byte shingles, in one thread.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import harness
-
 import lsh
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import harness
 
 SEEDS = 128
 N = 5
@@ -101,6 +105,7 @@ def deduplication(corpus: harness.Corpus, plain: ModuleType) -> dict[str, Any]:
 
 
 def main() -> None:
+    options = harness.parser(__doc__).parse_args()
     corpus, plain = harness.news(), harness.reference()
     content = {
         "about": "fingerprints against tests/reference.py, and deduplicate against the exact answer",
@@ -108,7 +113,7 @@ def main() -> None:
         "fingerprints": [fingerprints(corpus, plain, hashbytes) for hashbytes in (4, 8, None)],
         "deduplicate": deduplication(corpus, plain),
     }
-    harness.write("pure_python", content)
+    harness.write("pure_python", content, options.folder)
 
 
 if __name__ == "__main__":

@@ -7,18 +7,17 @@ and stopped at the end. It writes an append-only file, which it syncs each secon
 
 from __future__ import annotations
 
+import argparse
+import importlib.metadata
 import json
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import datasketch
 import numpy as np
-import redis
 
 BATCH = 1000
 
@@ -32,11 +31,15 @@ class Server:
     """A Redis server with its files in a folder."""
 
     def __init__(self, folder: Path) -> None:
+        import redis
+
         self.folder, self.socket = folder, folder / "socket"
         self.client = redis.Redis(unix_socket_path=str(self.socket))
 
     def start(self) -> float:
         """Start the server; return the seconds until it answers, with all data loaded."""
+        from redis.exceptions import ConnectionError
+
         options = {"port": 0, "unixsocket": self.socket, "dir": self.folder, "save": "", "appendonly": "yes"}
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         started = time.perf_counter()
@@ -45,7 +48,7 @@ class Server:
             try:
                 if self.client.ping():
                     return time.perf_counter() - started
-            except redis.exceptions.ConnectionError:  # also while it loads
+            except ConnectionError:  # also while it loads
                 time.sleep(0.001)
         raise SystemExit("redis-server does not answer")
 
@@ -69,11 +72,15 @@ class Tables:
     """`datasketch.MinHashLSH` in Redis."""
 
     def __init__(self, server: Server, bands: int, width: int, n: int) -> None:
+        import datasketch
+
         where = {"type": "redis", "basename": b"benchmark", "redis": {"unix_socket_path": str(server.socket)}}
         self.lsh = datasketch.MinHashLSH(num_perm=bands * width, params=(bands, width), storage_config=where)
         self.num_perm, self.n = bands * width, n
 
     def hashed(self, texts: list[bytes]) -> list[Any]:
+        import datasketch
+
         n = self.n
         sets = [{text[i : i + n] for i in range(len(text) - n + 1)} for text in texts]
         return list(datasketch.MinHash.bulk(sets, num_perm=self.num_perm))
@@ -121,7 +128,7 @@ def measure(folder: Path, bands: int, width: int, size: int, n: int, runs: int) 
     finally:
         server.stop()
     return {
-        "versions": {"datasketch": datasketch.__version__, "redis": redis.__version__},
+        "versions": {name: importlib.metadata.version(name) for name in ("datasketch", "redis")},
         "documents_per_cpu_second": len(documents) / seconds,
         "bytes_per_document": used / len(documents),
         "opening_seconds": opening,
@@ -130,5 +137,13 @@ def measure(folder: Path, bands: int, width: int, size: int, n: int, runs: int) 
     }
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    for name in ("bands", "width", "size", "n", "runs"):
+        parser.add_argument(name, type=int)
+    print(json.dumps(measure(**vars(parser.parse_args()))))
+
+
 if __name__ == "__main__":
-    print(json.dumps(measure(Path(sys.argv[1]), *map(int, sys.argv[2:]))))
+    main()

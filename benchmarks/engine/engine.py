@@ -26,12 +26,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import corpora
-import harness
 import numpy as np
 
 import lsh
 from lsh.base.budget import LEAST_BYTES, memory_size
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import corpora
+import harness
 
 N, THRESHOLD = 5, 0.8
 SAMPLE = 1000
@@ -163,8 +166,7 @@ def compare_threads(name: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, help="write the result here (default: results/)")
+    parser = harness.parser(__doc__)
     parser.add_argument("--all", action="store_true", help="run the longer cases, too")
     parser.add_argument("--only", choices=CASES, help="run one case and print its result")
     parser.add_argument("--count", type=int, help="number of documents of that case")
@@ -176,8 +178,7 @@ def main() -> None:
     if options.case:
         print(json.dumps(run(options.case, options.count, options.max_memory)))
         return
-    folder = options.folder or harness.RESULTS
-    stored = json.loads((folder / "engine.json").read_text(encoding="utf-8")) if options.update else {}
+    stored = json.loads((options.folder / "engine.json").read_text(encoding="utf-8")) if options.update else {}
     in_threads = stored.get("threads", {})
     if options.threads:
         in_threads = {name: compare_threads(name) for name in IN_THREADS}
@@ -212,7 +213,7 @@ def main() -> None:
     content = {"about": about, "data": data, "cases": found, "threads": in_threads}
     if options.update:
         content["machine"] = stored["machine"]  # of the rows that are not measured now; those name their own
-    harness.write("engine", content, folder)
+    harness.write("engine", content, options.folder)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ its own process. CPU time is that of all processes of the job: the driver, Java 
 `--minhashlsh` measures Spark ML's `MinHashLSH.approxSimilarityJoin` instead, on sizes that end in a few minutes, beside
 `lsh.spark.find_pairs`; all pairs of the documents are known from `truth.py`.
 
-Needs pyspark, pyarrow, pandas and Java. 20 million documents need about 30 GB of disk in `--folder`.
+Needs pyspark, pyarrow, pandas and Java. 20 million documents need about 30 GB of disk in `--temporary`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import corpora
 import harness
-import numpy as np
 import truth
 
 N, THRESHOLD = 5, 0.8
@@ -335,7 +338,7 @@ def in_process(step: str, folder: Path, count: int) -> dict[str, Any]:
     """
     folder = folder.absolute()
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, "--step", step, "--folder", folder, "--count", count]
+    command = [sys.executable, __file__, "--step", step, "--temporary", folder, "--count", count]
     run = subprocess.run(list(map(str, command)), cwd=folder, stdout=subprocess.PIPE, check=True, env=environment)
     return dict(json.loads(run.stdout.splitlines()[-1]))
 
@@ -403,13 +406,14 @@ def stored(folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", nargs="?", type=Path, default=harness.RESULTS, help="write the result here")
+    parser = harness.parser(__doc__)
     parser.add_argument("--count", type=int, default=1_000_000, help="number of documents (default: %(default)s)")
     parser.add_argument("--corpus", choices=CORPORA, default="reviews", help="kind of documents (default: reviews)")
     parser.add_argument("--minhashlsh", action="store_true", help="measure the join of Spark ML; keep the rest")
     parser.add_argument("--update", action="store_true", help="put the row into the result that is there")
-    parser.add_argument("--folder", type=Path, help="folder for temporary files (default: that of the system)")
+    parser.add_argument(
+        "--temporary", type=Path, metavar="FOLDER", help="folder for temporary files (default: the system's)"
+    )
     parser.add_argument("--step", choices=("spark", "command", "minhashlsh"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if missing := lacking():
@@ -417,10 +421,10 @@ def main() -> None:
         return
     if options.step:
         steps = {"spark": in_spark, "command": by_command, "minhashlsh": by_minhashlsh}
-        print(json.dumps(steps[options.step](options.folder, options.count)))
+        print(json.dumps(steps[options.step](options.temporary, options.count)))
         return
-    result = stored(options.results)
-    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+    result = stored(options.folder)
+    with tempfile.TemporaryDirectory(dir=options.temporary) as name:
         if options.minhashlsh:
             result["joins"] = joins(Path(name))
         else:
@@ -431,7 +435,7 @@ def main() -> None:
             result["rows"] = dict(sorted(rows.items(), key=lambda item: (item[1]["corpus"], item[1]["documents"])))
     about = f"5 bytes, threshold {THRESHOLD}, defaults otherwise; {MASTER}, {DRIVER_MEMORY} for the driver"
     data = {key: sum(one[key] for one in result["rows"].values()) for key in ("documents", "bytes")}
-    harness.write("spark", {"about": about, "data": data, **result}, options.results)
+    harness.write("spark", {"about": about, "data": data, **result}, options.folder)
 
 
 if __name__ == "__main__":

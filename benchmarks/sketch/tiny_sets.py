@@ -3,21 +3,24 @@
 A plan is made for independent components; those of fss depend on each other in a set of a few shingles. A pair of sets
 is drawn at random, with a given number of shingles in the union and in common; the threshold is its Jaccard similarity.
 A pair is found if it shares a band and passes the sketch filter. Both are computed by the parts that `find_pairs` uses,
-so that the share of the bands is known; that the result is the same is checked first. Arguments: a folder for the
-result, and the number of pairs of a cell.
+so that the share of the bands is known; that the result is the same is checked first.
 """
 
 from __future__ import annotations
 
 import sys
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
-import harness
 import numpy as np
 
 import lsh
 from lsh.sketch import sketch_filter
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import harness
 
 PAIRS = 40_000
 UNIONS = range(2, 9)
@@ -77,12 +80,14 @@ def cells(union: int, common: int, pairs: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else PAIRS
+    parser = harness.parser(__doc__)
+    parser.add_argument("pairs", nargs="?", type=int, default=PAIRS, help="pairs of a cell (default: %(default)s)")
+    options = parser.parse_args()
     shapes = [(u, i) for u in UNIONS for i in range(1, u) if LEAST <= Fraction(i, u) <= MOST]
-    measured = [cell for shape in shapes for cell in cells(*shape, pairs)]
-    size = sum(len(text) for shape in shapes for side in draw_texts(*shape, 100) for text in side) * pairs // 100
-    data = {"name": "random sets of words", "pairs_of_a_cell": pairs, "bytes": size}
-    harness.write("tiny_sets", {"data": data, "cells": measured})
+    measured = [cell for shape in shapes for cell in cells(*shape, options.pairs)]
+    hundred = sum(len(text) for shape in shapes for side in draw_texts(*shape, 100) for text in side)
+    data = {"name": "random sets of words", "pairs_of_a_cell": options.pairs, "bytes": hundred * options.pairs // 100}
+    harness.write("tiny_sets", {"data": data, "cells": measured}, options.folder)
 
 
 if __name__ == "__main__":

@@ -13,20 +13,24 @@ at which the largest eigenvalue of T is 1.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import corpora
-import harness
 import numpy as np
 
 import lsh
 from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import corpora
+import harness
+from harness import table
 
 Array = np.ndarray[Any, Any]
 Result = dict[str, Any]
@@ -370,12 +374,6 @@ def largest_case(engine: Result) -> Result:
 # ---- tables ----
 
 
-def table(head: list[str], rows: Iterable[list[str]]) -> str:
-    """Return a Markdown table; the first column is text, the others are numbers."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def columns_of(head: str, columns: dict[str, dict[str, str]]) -> str:
     """Return a table with a column for each plan."""
     names = list(dict.fromkeys(name for lines in columns.values() for name in lines))
@@ -528,15 +526,14 @@ def results() -> Result:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", nargs="?", type=Path, default=harness.RESULTS, help="write the result here")
+    parser = harness.parser(__doc__)
     parser.add_argument("--measure", action="store_true", help="measure the similarities and write results/scale.json")
     for field in fields(Assumptions):
         kind: Any = type(field.default)
         parser.add_argument(f"--{field.name}".replace("_", "-"), type=kind, default=field.default)
     options = parser.parse_args()
     if options.measure:
-        harness.write("scale", {"about": "pairs of a sample, extrapolated", **measure()}, options.results)
+        harness.write("scale", {"about": "pairs of a sample, extrapolated", **measure()}, options.folder)
         return
     given = Assumptions(**{field.name: getattr(options, field.name) for field in fields(Assumptions)})
     found = results()

@@ -4,7 +4,7 @@ Counts and similarities only, no times: the same on every machine. The corpora a
 standard library of the Python that runs the script. All pairs at 0.5 are found with a recall of `CENSUS_RECALL`, which
 at 0.8 misses fewer than one pair in a million; they are the truth for the measured recall of the defaults.
 
-    python benchmarks/choosing.py [FOLDER]
+    python benchmarks/text/choosing.py [FOLDER]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import gzip
 import json
 import re
 import statistics
+import sys
 import sysconfig
 import unicodedata
 from collections.abc import Iterator
@@ -20,12 +21,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import corpora
-import harness
 import numpy as np
-from scale import table
 
 import lsh
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import corpora
+import harness
+from harness import table
 
 THRESHOLD, RECALL = 0.8, 0.99  # the defaults of `deduplicate`
 CENSUS, CENSUS_RECALL, CENSUS_SEEDS = 0.5, 0.999, 256
@@ -317,6 +321,7 @@ TABLES = {
 
 
 def main() -> None:
+    options = harness.parser(__doc__).parse_args()
     texts = all_texts()
     found = {name: [pairs_by_shingles(of, shingles) for shingles in SHINGLES] for name, of in texts.items()}
     news = next(iter(texts.values()))
@@ -337,7 +342,7 @@ def main() -> None:
         "scripts": list(by_script()),
         "vowel_marks": vowel_marks(),
     }
-    harness.write("choosing", result)
+    harness.write("choosing", result, options.folder)
 
 
 if __name__ == "__main__":

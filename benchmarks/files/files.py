@@ -9,15 +9,14 @@ The file holds the stories of corpora.py as JSON lines or as Parquet in row grou
 own process, with `--max-memory 500MB` and without a bound. Its output is compared with `lsh.deduplicate` on the same
 texts. Reading ahead is measured with files of every format.
 
-    python benchmarks/files.py [FOLDER] [--gigabytes 5]
-    python benchmarks/files.py [FOLDER] --formats [--gigabytes 5]
-    python benchmarks/files.py [FOLDER] --ahead
-    python benchmarks/files.py [FOLDER] --overhead [--gigabytes 1]
+    python benchmarks/files/files.py [FOLDER] [--gigabytes 5]
+    python benchmarks/files/files.py [FOLDER] --formats [--gigabytes 5]
+    python benchmarks/files/files.py [FOLDER] --ahead
+    python benchmarks/files/files.py [FOLDER] --overhead [--gigabytes 1]
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import filecmp
 import io as streams
@@ -34,8 +33,6 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-import corpora
-import harness
 import numpy as np
 import pyarrow
 from pyarrow import parquet
@@ -44,6 +41,11 @@ import lsh
 from lsh import files
 from lsh.text.batch import Batch
 from lsh.typing import Pieces
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import corpora
+import harness
 
 N, THRESHOLD, BOUND = 5, 0.8, "500MB"
 GROUP = 50_000  # rows
@@ -68,6 +70,7 @@ import json, sys, time
 from contextlib import closing
 import pyarrow.parquet
 from lsh.storage import compression, inputs, targets
+
 path, out = sys.argv[1:]
 cpu, wall = time.process_time(), time.perf_counter()
 if path.endswith(".parquet"):
@@ -292,8 +295,7 @@ def parts(corpus: corpora.Synthetic, forms: Iterable[str]) -> dict[str, Callable
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, help="write the result here (default: results/)")
+    parser = harness.parser(__doc__)
     parser.add_argument("--gigabytes", type=float, default=1.0, help="approximate size of the text (default: 1)")
     parser.add_argument("--only", choices=READ, action="append", help="measure this format; write no result")
     for name, what in (("formats", "the command"), ("ahead", "reading ahead"), ("overhead", "the overhead")):
@@ -302,9 +304,9 @@ def main() -> None:
     corpus = corpora.stories(round(options.gigabytes * 1e9 / MEAN))
     known = parts(corpus, options.only or READ)
     chosen = [part for name, part in known.items() if getattr(options, name)]
-    folder, result = options.folder or harness.RESULTS, {}
+    result = {}
     if chosen and not options.only:
-        result = json.loads((folder / "files.json").read_text())
+        result = json.loads((options.folder / "files.json").read_text())
         del result["machine"]
     with tempfile.TemporaryDirectory() as name:
         for part in chosen or known.values():
@@ -312,7 +314,7 @@ def main() -> None:
     if options.only:
         print(json.dumps(result, indent=1))
     else:
-        harness.write("files", result, folder)
+        harness.write("files", result, options.folder)
 
 
 if __name__ == "__main__":

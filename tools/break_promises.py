@@ -166,9 +166,9 @@ BREAKS = (
     ),
     Break(  # a component is decided in the order of its texts
         8,
-        "lsh/spark/_stages.py",
-        'return placed.sortWithinPartitions(*by).select("component", "old", "id", "text")',
-        'return placed.sortWithinPartitions("component", "text").select("component", "old", "id", "text")',
+        "lsh/spark/__init__.py",
+        'small.repartition("component").sortWithinPartitions("component", *order)',
+        'small.repartition("component").sortWithinPartitions("component", "text")',
         ("test_partitions",),
     ),
     Break(  # an output is written in its place

@@ -236,9 +236,8 @@ class Plan:
         Notes
         -----
         The costs grow in proportion to the documents, as measured with shingles of bytes on two cores of an AMD EPYC.
-        Shingles of words, normalisation and compressed files take longer. Not in the figures for Spark: a component of
-        documents that are really alike, which one task decides; the disks of the shuffles; and transfers to and from a
-        store of objects.
+        Shingles of words, normalisation and compressed files take longer. Not in the figures for Spark: thousands of
+        documents that are nearly alike; the disks of the shuffles; and transfers to and from a store of objects.
 
         Examples
         --------

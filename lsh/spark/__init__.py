@@ -2,7 +2,8 @@
 
 The result is that of `lsh.deduplicate` and `lsh.find_pairs` for all texts in one machine, row for row. A document is
 compared only with documents that share a bucket with it, so the decision depends on its connected component alone. The
-job finds the components, collects the documents of each component in one partition, and calls the library for them.
+job finds the components, collects the documents of each component in one partition, and calls the library for them;
+large components are decided in rounds (`_rounds`).
 
 Requires the extra ``spark`` (pyspark 4 and pyarrow) on the driver and in the Python of the executors.
 """

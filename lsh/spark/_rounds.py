@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from lsh.engine.matching import Matching
 
-LARGE = 20_000  # nodes; a component of more is decided in rounds, in batches of so many documents or more
+LARGE = 20_000  # nodes; a component of more is decided in rounds, in batches and tasks of so many documents or more
 MOST_ROUNDS = 40  # of batches of documents that are all kept
 BATCH_BYTES = 1 << 26  # of the texts of a batch, which pass through the driver
 STATE = "rank long, old boolean, text {}, kept long, similarity double"
@@ -42,16 +42,15 @@ def removed(members: DataFrame, matching: Matching, max_memory: int | str | None
     matching, max_memory, has_old
         As for `lsh.spark._tasks.decide`.
     """
+    from pyspark.sql import Window
     from pyspark.sql import functions as f
 
     ranked = _stages.saved(members).withColumn("rank", f.monotonically_increasing_id())  # ascends in this order
-    same = f.xxhash64("text").alias("hash"), f.length("text").alias("length")  # with the node, as good as the text
-    slim = _stages.saved(ranked.select("rank", "old", "id", "node", *same))
-    if slim.where("old is null").limit(1).count():
+    copies = Window.partitionBy("node", "text")
+    known = _stages.saved(ranked.withColumn("first", f.min("rank").over(copies)))
+    if known.where("old is null").limit(1).count():
         raise ValueError(_stages.CHANGED)
-    firsts = slim.groupBy("node", "hash", "length").agg(f.min("rank").alias("first"))
-    known = slim.join(firsts, ["node", "hash", "length"]).select("rank", "old", "id", "first")
-    state = ranked.join(known.where("rank = first").select("rank"), "rank").select(
+    state = known.where("rank = first").select(
         "rank", "old", "text", f.lit(None).cast("long").alias("kept"), f.lit(None).cast("double").alias("similarity")
     )
     found = _in_rounds(state, matching, max_memory)
@@ -65,8 +64,9 @@ def _in_rounds(state: DataFrame, matching: Matching, max_memory: int | str | Non
     from lsh.spark import _tasks
 
     schema = STATE.format(state.schema["text"].dataType.simpleString())
-    state = _stages.saved(state.repartition(_stages.num_partitions(state.sparkSession), "rank"))
     (counted,) = state.agg(f.count("rank"), f.avg(f.octet_length("text"))).collect()
+    tasks = min(_stages.num_partitions(state.sparkSession), -(-counted[0] // LARGE))  # a batch is read in each of them
+    state = _stages.saved(state.repartition(max(tasks, 1), "rank"))
     size = max(LARGE, counted[0] // MOST_ROUNDS)
     size = max(min(size, int(BATCH_BYTES / max(counted[1] or 1.0, 1.0))), 1)
     done: list[DataFrame] = []

@@ -559,12 +559,12 @@ def compare_batch(
 
 
 def _of_size(batches: Batches) -> Iterator[pa.Table]:
-    """Join batches to tables of about `SEGMENT_BYTES`."""
+    """Join batches to tables of about `HELD_BYTES`."""
     held, size = list[pa.RecordBatch](), 0
     for rows in batches:
         held.append(rows)
         size += rows.nbytes
-        if size > SEGMENT_BYTES:
+        if size > HELD_BYTES:
             yield pa.Table.from_batches(held)
             held, size = [], 0
     if held:

@@ -215,7 +215,6 @@ def test_large_components_are_decided_in_rounds(spark, monkeypatch, options):
     """Also where each batch decides a few documents of the next one, and with copies of texts."""
     monkeypatch.setattr(_rounds, "LARGE", 10)
     monkeypatch.setattr(_rounds, "MOST_ROUNDS", 4)
-    monkeypatch.setattr(_tasks, "SEGMENT_BYTES", 2000)
     texts = TEXTS + growing(100)
     found = collected(lsh.spark.removed(frame_of(spark, texts), **options))
     assert found == rows_of(texts, **options)

@@ -39,9 +39,9 @@ HEADERS = sorted(path.as_posix() for path in Path("lsh").rglob("*.h"))
 # Microsoft's compiler builds C11 with its own optimisation.
 FLAGS = ["-std=c11", "-g0", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"]
 MICROSOFT_FLAGS = ["/std:c11"]
-# Optimisation of the hand-written C, of `_minhash`, and of the other modules that Cython writes: these spend their time
-# in the hand-written C, or are as fast either way.
-KERNELS, FINGERPRINTS, BINDINGS = "-O3", "-O2", "-Os"
+# Optimisation of the hand-written C, and of the modules that Cython writes: these spend their time in the hand-written
+# C, or are as fast either way.
+KERNELS, BINDINGS = "-O3", "-Os"
 # What Cython writes: strings that only the wheel compresses, and calls of Python in place of copies of its internals,
 # which are larger and gain nothing here.
 MACROS = {
@@ -56,8 +56,8 @@ OWN_FLAGS = os.environ.get("LSH_BUILD_FLAGS", "").split()
 LINK_FLAGS = [flag for flag in OWN_FLAGS if flag.startswith("-fsanitize")]
 if sys.platform == "linux" and "-g" not in OWN_FLAGS:
     # Without symbols and tables that only a debugger reads, unused functions, and stubs for calls of Python.
-    FLAGS += ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-plt"]
-    LINK_FLAGS += ["-Wl,--strip-all", "-Wl,--gc-sections"]
+    FLAGS += ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-plt", "-fno-ident"]
+    LINK_FLAGS += ["-Wl,--strip-all", "-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-z,noseparate-code"]
 
 
 class BuildExtensions(build_ext):
@@ -72,9 +72,7 @@ class BuildExtensions(build_ext):
             compile_file = self.compiler._compile
 
             def compile_one(target, source, ending, arguments, flags, options):
-                level = FINGERPRINTS if Path(source).stem == "_minhash" else BINDINGS
-                if not Path(source).is_relative_to(WRITTEN):
-                    level = KERNELS
+                level = BINDINGS if Path(source).is_relative_to(WRITTEN) else KERNELS
                 compile_file(target, source, ending, arguments, [level, *flags], options)
 
             self.compiler._compile = compile_one

@@ -37,7 +37,7 @@ class Decisions:
         family_bytes: int,
         floor: float = 0.0,
         map: Callable[[Callable[[int], bool], Iterable[int]], Iterable[bool]] = ...,
-        references: np.ndarray[Any, np.dtype[np.uint8]] | None = None,
+        references: _Int32 | None = None,
     ) -> Decisions: ...
     @property
     def count(self) -> int: ...

@@ -10,7 +10,7 @@ threads.
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.math cimport fmax, fmin
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
 
 from lsh.engine.comparing cimport FILTERED, RUN, Similarity
@@ -182,7 +182,7 @@ cdef class Decisions:
     map : callable, optional
         Like the function of this name, but may make calls in threads; for the bands.
     references : numpy.ndarray, optional
-        uint8, shape ``(n,)``: 1 for the documents that others are compared with, which are kept without being compared,
+        int32, shape ``(n,)``: 1 for the documents that others are compared with, which are kept without being compared,
         0 for those that are compared with these only. Default: all are compared with those that are kept.
 
     Notes
@@ -200,7 +200,7 @@ cdef class Decisions:
     cdef double[::1] value             # the similarity to the witness
     cdef int32_t[::1] parents          # of the walk over components: see base/components.pxd; None of the other
     cdef int32_t[:, ::1] runs          # likewise: by band and member, how many up to it are known to be connected
-    cdef const uint8_t[::1] references
+    cdef const int32_t[::1] references
     cdef Py_ssize_t settled
     cdef Py_ssize_t limit
     cdef Py_ssize_t family
@@ -211,7 +211,7 @@ cdef class Decisions:
 
     def __cinit__(self, int32_t[:, ::1] links not None, int32_t[:, ::1] members not None, ranks not None,
                   Py_ssize_t settled, double threshold, Py_ssize_t limit, int32_t[:, ::1] runs, Py_ssize_t family,
-                  size_t bits, size_t family_bytes, double floor=0.0, map=map, const uint8_t[::1] references=None):
+                  size_t bits, size_t family_bytes, double floor=0.0, map=map, const int32_t[::1] references=None):
         cdef Py_ssize_t count = links.shape[1]
         if count > _MAX_DOCUMENTS or settled < 0 or limit < 0:
             raise ValueError("settled and limit must be 0 or more, and links of less than 2**31 documents")
@@ -332,7 +332,7 @@ cdef class Walk:
     cdef int32_t[:, ::1] buckets       # from here to `limit`: those of the decisions
     cdef int32_t[:, ::1] members
     cdef const int32_t[::1] ranks
-    cdef const uint8_t[::1] references
+    cdef const int32_t[::1] references
     cdef int32_t[::1] witness
     cdef double[::1] value
     cdef int32_t[::1] parents

@@ -90,7 +90,7 @@ def decide(
         in_threads = partial(map_in_order, num_threads=threads)
         runs = make_members(shape) if rule.components else None
         family = FAMILY, rule.bits, rule.family_bytes // num_threads
-        references = None if rule.references is None else rule.references[part.documents].view(np.uint8)
+        references = None if rule.references is None else rule.references[part.documents].astype(np.int32)
         values = part.ranks, rule.settled, rule.threshold, rule.limit, runs, *family, floor, in_threads
         decisions = Decisions(part.links, make_members(shape), *values, references=references)
         work = _Work(part, decisions, rule.components, num_threads)

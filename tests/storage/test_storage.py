@@ -155,36 +155,23 @@ def usual_umask():
 
 
 @pytest.mark.usefixtures("usual_umask")
-@pytest.mark.parametrize("before", [None, 0o600, 0o644])
-def test_a_file_is_private_while_it_is_written(tmp_path, before):
-    """Private from its first byte. At the end it has the permissions of the replaced file, or the default ones."""
-    place = tmp_path / "out.txt"
+@pytest.mark.parametrize("before", [None, 0o700, 0o750, 0o600])
+@pytest.mark.parametrize(
+    ("kind", "private", "usual"), [(files.Target, 0o600, 0o644), (files.FolderTarget, 0o700, 0o755)]
+)
+def test_an_output_is_private_while_it_is_written(tmp_path, kind, private, usual, before):
+    """From its first byte. At the end it has the permissions of what it replaces, or the default ones."""
+    source, place = file_of(tmp_path, "in.txt", b"one\n"), tmp_path / "out"
     if before is not None:
-        place.touch()
+        place.touch() if kind is files.Target else place.mkdir()
         place.chmod(before)
-    with files.Target(str(place)) as target:
+    with kind(str(place)) as target:
         (part,) = tmp_path.rglob(".lsh-*.part")
-        assert stat.S_IMODE(part.stat().st_mode) == 0o600
-        target.write(b"one\n")
+        assert stat.S_IMODE(part.stat().st_mode) == private
+        target.write(b"one\n") if kind is files.Target else target.copy(source, "in.txt")
         target.commit()
-    assert stat.S_IMODE(place.stat().st_mode) == (before or 0o644)
+    assert stat.S_IMODE(place.stat().st_mode) == (before or usual)
     assert os.umask(0o022) == 0o022
-
-
-@pytest.mark.usefixtures("usual_umask")
-@pytest.mark.parametrize("before", [None, 0o700, 0o750])
-def test_a_folder_is_private_while_it_is_written(tmp_path, before):
-    (tmp_path / "in.txt").write_bytes(b"one\n")
-    place = tmp_path / "out"
-    if before is not None:
-        place.mkdir()
-        place.chmod(before)
-    with files.FolderTarget(str(place)) as target:
-        (part,) = tmp_path.rglob(".lsh-*.part")
-        assert stat.S_IMODE(part.stat().st_mode) == 0o700
-        target.copy(str(tmp_path / "in.txt"), "in.txt")
-        target.commit()
-    assert stat.S_IMODE(place.stat().st_mode) == (before or 0o755)
 
 
 def test_a_full_temporary_folder(tmp_path, monkeypatch):

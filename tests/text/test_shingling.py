@@ -214,10 +214,3 @@ def test_texts_of_a_wrong_type(bad):
         lsh.jaccard_matrix(["a", "b", 3])
     with pytest.raises(TypeError, match=r"others\[1\].*float"):
         lsh.jaccard_matrix(["a", "b"], ["a", 3.0])
-
-
-@pytest.mark.parametrize("bad", [5, "char", {"n": 5}])
-def test_shingles_of_a_wrong_type(bad):
-    for call in (lsh.jaccard, lambda *texts, shingles: lsh.jaccard_matrix(texts, shingles=shingles)):
-        with pytest.raises(TypeError, match="Shingles"):
-            call("a", "b", shingles=bad)

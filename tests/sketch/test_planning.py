@@ -496,55 +496,51 @@ def test_the_filter_of_a_plan_is_used(monkeypatch):
     assert losses == []
 
 
-def test_a_plan_for_something_else():
-    """The error advises plain bands where they fit."""
-    plan = lsh.plan(0.8, 0.99, 128)  # of 127 components
-    fitting = "make a plan for it, or pass bands=plan.bands to use the bands as they are$"
-    for function in (lsh.deduplicate, lambda *given, **named: lsh.find_pairs(given[0], threshold=given[1], **named)):
-        with pytest.raises(ValueError, match=f"^bands are planned for threshold=0.8, got threshold=0.7; {fitting}"):
-            function(["a"], 0.7, bands=plan)
-        for count, remedy in ((127, fitting), (100, "make a plan for it$")):
-            message = f"bands are planned for num_seeds=128, got num_seeds={count}; {remedy}"
-            for other in ({"num_seeds": count}, {"hasher": MinHasher(count)}):
-                with pytest.raises(ValueError, match=f"^{message}"):
-                    function(["a"], 0.8, bands=plan, **other)
-        with pytest.raises(ValueError, match="recall and bands cannot be combined"):
-            function(["a"], 0.8, bands=plan, recall=0.9)
-    assert lsh.deduplicate(["a"], 0.7, bands=plan.bands, hasher=MinHasher(127)).keep.all()
+SHORT_TEXTS = ["red green blue white", "red green blue black", "one two three four"]
+USES = {  # of bands, with a hasher
+    "deduplicate": lambda hasher, bands: lsh.deduplicate(SHORT_TEXTS, 0.6, bands=bands, hasher=hasher),
+    "find_pairs": lambda hasher, bands: lsh.find_pairs(SHORT_TEXTS, 0.6, bands=bands, hasher=hasher),
+    "Cache": lambda hasher, bands: lsh.Cache(hasher, bands=bands),
+    "lsh.lsh.Cache": lambda hasher, bands: lsh.lsh.Cache(bands, hasher),
+}
 
 
-def test_a_plan_cuts_the_texts_as_its_background():
-    texts = ["red green blue white", "red green blue black", "one two three four"]
-    plan = lsh.plan(0.6, 0.9, background=texts, shingles=WORDS)
-    for options in ({}, {"shingles": WORDS}, {"hasher": MinHasher(128, scheme="fss", shingles=WORDS)}):
-        result = lsh.deduplicate(texts, 0.6, bands=plan, **options)
-        assert result.parameters["hasher"].shingles == WORDS
-        assert list(lsh.find_pairs(texts, 0.6, bands=plan, **options)) == [(0, 1, 0.6)]
-    for other in ({"shingles": Shingles(8)}, {"hasher": MinHasher(128)}):
-        shingles = other.get("shingles") or other["hasher"].shingles
-        message = f"bands are planned for shingles={WORDS!r}, got shingles={shingles!r}; make a plan for it, or pass "
-        for function in (lsh.deduplicate, lsh.find_pairs):
-            with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-                function(texts, 0.6, bands=plan, **other)
-            function(texts, 0.6, bands=plan.bands, **other)
-    by_similarities = lsh.plan(0.6, 0.9, background=[0.1])
-    assert lsh.deduplicate(texts, 0.6, bands=by_similarities).parameters["hasher"].shingles == Shingles(8)
-
-
-def test_a_plan_for_a_cache():
-    plan = lsh.plan(0.6, 0.9, 100, background=["red green blue white", "red green blue black"], shingles=WORDS)
-    as_they_are = "make a plan for it, or pass bands=plan.bands to use the bands as they are$"
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_a_plan_is_for_its_seeds_and_shingles(use):
+    """The error advises plain bands where they fit, which are then used."""
+    plan = lsh.plan(0.6, 0.9, 100, background=SHORT_TEXTS[:2], shingles=WORDS)
+    use(MinHasher(100, shingles=WORDS), plan)
     other = MinHasher(100, char_ngram=5)
-    for make in (lambda hasher, bands: lsh.Cache(hasher, bands=bands), lambda *given: lsh.lsh.Cache(*given[::-1])):
-        assert make(MinHasher(100, shingles=WORDS), plan).bands == plan.bands
-        for count, remedy in ((50, "make a plan for it$"), (128, as_they_are)):
-            message = f"bands are planned for num_seeds=100, got num_seeds={count}; {remedy}"
-            with pytest.raises(ValueError, match=f"^{message}"):
-                make(MinHasher(count, shingles=WORDS), plan)
-        message = re.escape(f"bands are planned for shingles={WORDS!r}, got shingles={other.shingles!r}; ")
-        with pytest.raises(ValueError, match=f"^{message}{as_they_are}"):
-            make(other, plan)
-        assert make(other, plan.bands).bands == plan.bands
+    for hasher, found, fits in (
+        (MinHasher(plan.bands.num_components - 1, shingles=WORDS), "num_seeds", False),
+        (MinHasher(128, shingles=WORDS), "num_seeds", True),
+        (other, "shingles", True),
+    ):
+        planned, got = (getattr(one, found) for one in (plan, hasher))
+        message = re.escape(f"bands are planned for {found}={planned!r}, got {found}={got!r}; make a plan for it")
+        remedy = ", or pass bands=plan.bands to use the bands as they are" if fits else ""
+        with pytest.raises(ValueError, match=f"^{message}{remedy}$"):
+            use(hasher, plan)
+        if fits:
+            use(hasher, plan.bands)
+
+
+@pytest.mark.parametrize("find", [lsh.deduplicate, lsh.find_pairs])
+def test_a_plan_settles_threshold_recall_and_shingles(find):
+    plan = lsh.plan(0.6, 0.9, background=SHORT_TEXTS, shingles=WORDS)
+    for options, message in (
+        ({"threshold": 0.7}, "bands are planned for threshold=0.6, got threshold=0.7; make a plan for it, or pass"),
+        ({"num_seeds": 100}, "bands are planned for num_seeds=128, got num_seeds=100; make a plan for it"),
+        ({"shingles": Shingles(8)}, re.escape(f"bands are planned for shingles={WORDS!r}, got shingles=Shingles(8")),
+        ({"recall": 0.9}, "recall and bands cannot be combined"),
+    ):
+        with pytest.raises(ValueError, match=f"^{message}"):
+            find(SHORT_TEXTS, bands=plan, **({"threshold": 0.6} | options))
+    for options in ({}, {"shingles": WORDS}, {"hasher": MinHasher(128, scheme="fss", shingles=WORDS)}):
+        assert lsh.deduplicate(SHORT_TEXTS, 0.6, bands=plan, **options).parameters["hasher"].shingles == WORDS
+        assert list(lsh.find_pairs(SHORT_TEXTS, 0.6, bands=plan, **options)) == [(0, 1, 0.6)]
+    by_similarities = lsh.plan(0.6, 0.9, background=[0.1])
+    assert lsh.deduplicate(SHORT_TEXTS, 0.6, bands=by_similarities).parameters["hasher"].shingles == Shingles(8)
 
 
 # The filter.

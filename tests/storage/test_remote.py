@@ -689,30 +689,23 @@ def test_a_url_that_is_signed_for_get_only(tmp_path, web):
     assert (tmp_path / "out.tsv").read_bytes() == KEPT
 
 
-class NoCredentialsError(Exception):
-    """Stands for that of botocore."""
-
-
-class TooManyRedirects(Exception):  # noqa: N818 - as in aiohttp
-    """Stands for that of aiohttp."""
-
-
-class ClientError(Exception):
-    """Stands for an error with a status."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__("https://example.org/?sig=0a1b2c3d")
-        self.status = status
+def package_error(name: str, **attributes: object) -> Exception:
+    """An error such as those of botocore and aiohttp, with a secret in its message."""
+    return type(name, (Exception,), attributes)("https://example.org/?sig=0a1b2c3d")
 
 
 @pytest.mark.parametrize(
     ("error", "kind", "problem"),
     [
-        (NoCredentialsError("t0psecret"), PermissionError, "no credentials found; set AWS_ACCESS_KEY_ID and"),
+        (package_error("NoCredentialsError"), PermissionError, "no credentials found; set AWS_ACCESS_KEY_ID and"),
         (PermissionError("AKIA hunter2"), PermissionError, "access denied; check the credentials and the name"),
-        (ClientError(403), PermissionError, "access denied; check the credentials and the name"),
-        (ClientError(503), OSError, "the server failed (status 503); run again later"),
-        (TooManyRedirects("t0psecret"), OSError, "the server redirects without end; correct the URL"),
+        (
+            package_error("ClientError", status=403),
+            PermissionError,
+            "access denied; check the credentials and the name",
+        ),
+        (package_error("ClientError", status=503), OSError, "the server failed (status 503); run again later"),
+        (package_error("TooManyRedirects"), OSError, "the server redirects without end; correct the URL"),
         (ValueError("give a connection_string"), PermissionError, "no credentials found; set AWS_ACCESS_KEY_ID and"),
         (FileNotFoundError("s3://box"), FileNotFoundError, "No such file or directory"),
         (TimeoutError("t0psecret"), ConnectionError, "the connection failed or was lost (TimeoutError); check the"),

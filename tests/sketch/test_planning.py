@@ -185,41 +185,6 @@ def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
     assert not works(threshold, float(less or 0) + 0.001, num_seeds)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"recall": 1, "threshold": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
-        ({"recall": True}, TypeError, "recall must be a number .* got bool"),
-        ({"num_seeds": 2**20 + 1}, ValueError, "num_seeds must be at most 1048576, got 1048577"),
-        ({"documents": 10}, ValueError, "documents requires background: false candidates depend on the pairs of the"),
-        ({"shingles": Shingles(5)}, ValueError, "shingles requires texts as background"),
-        ({"shingles": Shingles(5), "background": [0.1]}, ValueError, "shingles requires texts as background, got sim"),
-        ({"shingles": 5, "background": ["a", "b"]}, TypeError, "shingles must be a Shingles, got int"),
-        ({"documents": 0}, ValueError, "documents must be 1 or more, got 0"),
-        ({"documents": 1e6}, TypeError, "documents must be a whole number, got float"),
-        ({"background": []}, ValueError, r"background must be one or more similarities, or texts, got shape \(0,\)"),
-        ({"background": [[0.1, 0.2]]}, ValueError, r"background must be one or more .* got shape \(1, 2\)"),
-        ({"background": [0.1, -0.1]}, ValueError, "background must be similarities from 0 to 1, got -0.1 among them"),
-        ({"background": [0.1, math.nan]}, ValueError, "background must be similarities from 0 to 1, got nan among"),
-        ({"background": (True, False)}, TypeError, "background must be similarities from 0 to 1 or .* texts, got bool"),
-        ({"background": numpy.zeros(3, bool)}, TypeError, "background must be similarities .* or .* texts, got bool"),
-        ({"background": numpy.array([0.5, True], object)}, TypeError, "background must be similarities .*, got bool"),
-        ({"background": numpy.ma.array([0.5])}, TypeError, "background must be an array without a mask, got a masked"),
-        ({"background": 0.5}, TypeError, "background must be similarities or texts, got one float"),
-        ({"background": "one text"}, TypeError, "background must be similarities or texts, got one str"),
-        ({"background": [0.1, "x"]}, TypeError, "background must be similarities from 0 to 1 or .* texts, got list"),
-        ({"background": ["x", 0.1]}, TypeError, r"background\[1\] must be str, bytes, .* got float"),
-        ({"background": ["one text"]}, ValueError, "background must have two or more texts with shingles, got 1"),
-        ({"background": ["a text", "", None]}, ValueError, "background must have two or more texts .*, got 1"),
-        ({"background": {"a": 1}}, TypeError, "background must be in a definite order, got dict"),
-        ({"background": object()}, TypeError, "background must be a collection of texts, got object"),
-    ],
-)
-def test_bad_parameters(arguments, error, message):
-    with pytest.raises(error, match=f"^{message}"):
-        lsh.plan(**arguments)
-
-
 # Backgrounds.
 
 IN_VAIN = "is compared in vain: a false candidate, which shares a band but is below the threshold"
@@ -429,32 +394,6 @@ def test_what_is_less_than_1_is_not_printed_as_1():
     with pytest.raises(ValueError, match=r"bands must reach a recall of 0\.9999999 at 0\.8, got 0\.9996 with 20x5"):
         Plan(Bands(20, 5), 0.8, 0.9999999, 128)
     assert "recall 0.99 " in str(Plan(Bands(20, 5), 0.8, 0.99, 128))
-
-
-@pytest.mark.parametrize(
-    ("changed", "error", "message"),
-    [
-        ({"bands": "20x5"}, TypeError, "bands of a Plan must be a Bands, got str"),
-        ({"bands": Bands(20, 7)}, ValueError, "bands take 140 components, a fingerprint has 128"),
-        ({"bands": Bands(5, 20)}, ValueError, "bands must reach a recall of 0.99 at 0.8, got 0.0.* with 5x20; use lsh"),
-        ({"bands": Bands(20, 6), "loss": 0.01}, ValueError, "bands must reach a recall of 0.99 at 0.8, got 0.98"),
-        ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
-        ({"loss": 1}, ValueError, "loss must be 0 to 1, got 1"),
-        ({"loss": None}, TypeError, "loss must be a number .* got NoneType"),
-        ({"false_candidates": 0.5}, ValueError, "false_candidates requires background"),
-        ({"shingles": Shingles(5)}, ValueError, "shingles requires background"),
-        ({"documents": 5}, ValueError, "documents requires background"),
-        ({"background": 5}, TypeError, "background of a Plan must be a str, got int"),
-        ({"background": "pairs"}, TypeError, "false_candidates must be a number .* got NoneType"),
-        ({"background": "pairs", "false_candidates": 2}, ValueError, "false_candidates must be 0 to 1, got 2"),
-        ({"background": "pairs", "false_candidates": 0, "shingles": 5}, TypeError, "shingles must be a Shingles, got"),
-        ({"background": "pairs", "false_candidates": 0, "documents": 0}, ValueError, "documents must be 1 or more"),
-    ],
-)
-def test_bad_plans(changed, error, message):
-    good = {"bands": Bands(20, 5), "threshold": 0.8, "recall": 0.99, "num_seeds": 128}
-    with pytest.raises(error, match=f"^{message}"):
-        Plan(**(good | changed))
 
 
 # A plan as `bands`.

@@ -7,7 +7,6 @@ value.
 
 from __future__ import annotations
 
-import dataclasses
 import doctest
 from pathlib import Path
 
@@ -144,25 +143,6 @@ def test_what_nemo_says_of_characters():
 # The values.
 
 OWN = presets.Preset("own", MinHasher(64, scheme="fss"), Bands(widths=(7, 8)), 0.5, "exact", "representative")
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"name": None}, TypeError, "name must be a str, got NoneType"),
-        ({"hasher": 256}, TypeError, r"hasher must be a MinHasher, got int; use lsh.MinHasher\(seeds\)"),
-        ({"bands": (25, 10)}, TypeError, "bands must be a Bands.*, got tuple"),
-        ({"bands": Bands(26, 10)}, ValueError, "bands take 260 components, a fingerprint has 256"),
-        ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
-        ({"verify": "none"}, ValueError, "verify must be one of 'exact', 'sketch', None, got 'none'"),
-        ({"clusters": None}, ValueError, "clusters must be one of 'representative', 'components', got None"),
-        ({"source": 3}, TypeError, "source must be a str, got int"),
-        ({"differs": "in one point"}, TypeError, "differs must be a tuple of str, got 'in one point'"),
-    ],
-)
-def test_bad_attributes_are_refused(changes, error, message):
-    with pytest.raises(error, match=message):
-        dataclasses.replace(presets.bigcode, **changes)
 
 
 def test_a_preset_of_ones_own_prints_what_it_knows():

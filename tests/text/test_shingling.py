@@ -110,24 +110,6 @@ def test_many_undecodable_bytes_are_normalised_in_linear_memory():
 # Parameters.
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"n": 0}, ValueError, r"n must be .*got 0"),
-        ({"n": 2.0}, TypeError, r"n must be .*float"),
-        ({"n": "5"}, TypeError, r"n must be .*str"),
-        ({"n": None}, TypeError, r"n must be .*NoneType"),
-        ({"unit": "chars"}, ValueError, r"unit must be .*'chars'"),
-        ({"unit": None}, ValueError, r"unit must be .*None"),
-        ({"normalize": "nfc"}, ValueError, r"normalize must be .*'nfc'"),
-        ({"normalize": True}, ValueError, r"normalize must be .*True"),
-    ],
-)
-def test_bad_parameters(arguments, error, message):
-    with pytest.raises(error, match=message):
-        Shingles(**arguments)
-
-
 # Exact Jaccard similarity.
 
 

@@ -44,6 +44,7 @@ class Number(enum.IntEnum):
 
 
 SEEDS = reference.seed_values(9, 4)
+PLAN = plan(0.7, 0.9, 200, background=["a text", "a test", "more text"], shingles=Shingles(2), documents=500)
 NFKC_WORDS = Shingles(5, "word", lowercase=True, normalize="NFKC")
 TEXTS = ["The cat sat on the mat.", "the CAT sat  on\tthe mat!", "a \xe9t\xe9 in Uccle", "", "a"]
 RENEWALS: dict[str, Callable[[Any], Any]] = {
@@ -166,6 +167,7 @@ def test_equal_values_behave_alike(value, how):
         (plan(1), plan(1.0)),
         (plan(background=[0.1, 0.2]), plan(background=numpy.array([0.1, 0.2]))),
         (plan(background=TEXTS), plan(background=TEXTS, shingles=Shingles())),
+        (PLAN, Plan(**vars(PLAN) | {"threshold": numpy.float64(0.7), "num_seeds": numpy.int64(200)})),
         (Shingles(), Shingles(8, "char")),
         (Shingles(numpy.int64(3), "byte"), Shingles(n=3, unit="byte")),
         (MinHasher(5, 4), MinHasher(5, shingles=Shingles(4, "byte"))),

@@ -338,25 +338,6 @@ def test_a_large_corpus_is_sampled_the_same_way_in_every_form():
 # The value.
 
 
-def test_what_a_plan_is_made_of():
-    plan = lsh.plan(0.7, 0.9, 200, background=["a text", "a test", "more text"], shingles=Shingles(2), documents=500)
-    assert (plan.threshold, plan.recall, plan.num_seeds) == (0.7, 0.9, 200)
-    assert (plan.shingles, plan.documents) == (Shingles(2), 500)
-    same = Plan(
-        plan.bands,
-        numpy.float64(0.7),
-        0.9,
-        numpy.int64(200),
-        loss=plan.loss,
-        background=plan.background,
-        false_candidates=plan.false_candidates,
-        shingles=Shingles(2),
-        documents=500,
-    )
-    assert same == plan
-    assert {type(same.threshold), type(same.num_seeds)} == {float, int}
-
-
 def test_repr():
     assert repr(lsh.plan(1.0, 0.99, 7)) == "Plan(Bands(1, 7), 1.0, 0.99, 7, loss=0.0020000000000000018)"
     assert repr(Plan(Bands(20, 5), 0.8, 0.99, 128)) == "Plan(Bands(20, 5), 0.8, 0.99, 128)"

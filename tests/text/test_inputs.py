@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import re
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from producer import INDICES, Node, Producer, damaged, encoded, node, packed, runs, table
+from sharing import together
 from strategies import encode, texts
 
 import lsh
@@ -149,11 +149,10 @@ def test_one_text_of_a_wrong_type(text):
 def test_other_threads_may_change_the_list():
     shared = [f"text number {i} \u6f22" for i in range(2000)]
     expected = {row.tobytes() for row in HASHER.fingerprints(shared)}
-    done = threading.Event()
-    wrong = []
+    taking, wrong = [1, 2, 3], []
 
     def change() -> None:
-        while not done.is_set():
+        while taking:
             shared.append(shared.pop(0))
             del shared[1000:]
             shared.extend(f"text number {i} \u6f22" for i in range(1000, 2000))
@@ -162,15 +161,9 @@ def test_other_threads_may_change_the_list():
         for _ in range(10):
             rows = HASHER.fingerprints(shared, num_threads=2)
             wrong.extend(row for row in rows if row.tobytes() not in expected)
+        taking.pop()
 
-    changer = threading.Thread(target=change)
-    takers = [threading.Thread(target=take) for _ in range(3)]
-    for thread in [changer, *takers]:
-        thread.start()
-    for thread in takers:
-        thread.join()
-    done.set()
-    changer.join()
+    together([change, take, take, take])
     assert not wrong
 
 

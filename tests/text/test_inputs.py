@@ -753,37 +753,22 @@ def test_pyarrow():
 
 
 def test_pyarrow_dictionaries_and_run_ends():
-    pa = pytest.importorskip("pyarrow")
+    pa, pc = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.compute")
     array = pa.array(GAPS).dictionary_encode()
     assert_taken(array.cast(pa.dictionary(pa.uint8(), pa.string()))[3:9], GAPS[3:9])
-    values = pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["a", None]))
-    assert_taken(values, [None, "a", None])
-    pc = pytest.importorskip("pyarrow.compute")
+    nulls = pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["a", None]))
+    assert_taken(nulls, [None, "a", None])
     expected = [text for i, text in enumerate(GAPS) for _ in range(i % 3 + 1)]
     array = pc.run_end_encode(pa.array(expected), run_end_type=pa.int16())
     assert_taken(array[2:9], expected[2:9])
     assert_taken(pa.table({"text": array})[3:8], expected[3:8])
-    ends = pa.array([2, 3], pa.int32())
-    for values in (pa.array(["a", "b" * 20]).dictionary_encode(), pa.array(["a", "b" * 20]).cast(pa.string_view())):
-        assert_taken(pa.RunEndEncodedArray.from_arrays(ends, values), ["a", "a", "b" * 20])
+    ends, values = pa.array([2, 3], pa.int32()), pa.array(["a", "b" * 20])
+    for kind in (values.dictionary_encode(), values.cast(pa.string_view())):
+        assert_taken(pa.RunEndEncodedArray.from_arrays(ends, kind), ["a", "a", "b" * 20])
 
 
-def test_pyarrow_readers():
-    pa = pytest.importorskip("pyarrow")
-    batches = [pa.record_batch({"text": pa.array(GAPS[i : i + 3], pa.string())}) for i in range(0, len(GAPS), 3)]
-    reader = pa.RecordBatchReader.from_batches(batches[0].schema, iter(batches))
-    assert np.array_equal(HASHER.fingerprints(reader, missing="empty"), HASHER.fingerprints(GAPS, missing="empty"))
-
-    def fails():
-        yield batches[0]
-        raise ValueError("line 7 is damaged")
-
-    with pytest.raises(OSError, match="line 7 is damaged"):
-        HASHER.fingerprints(pa.RecordBatchReader.from_batches(batches[0].schema, fails()), missing="empty")
-
-
-def test_pyarrow_batches():
-    """An iterable of columns, or of tables with one column, is read as one collection; each may have another type."""
+def test_pyarrow_readers_and_batches():
+    """A reader, or an iterable of columns or tables with one column each, of any type, is one collection."""
     pa = pytest.importorskip("pyarrow")
     batches = [pa.record_batch({"text": pa.array(GAPS[i : i + 3], pa.string())}) for i in range(0, len(GAPS), 3)]
     columns = [
@@ -791,15 +776,27 @@ def test_pyarrow_batches():
         pa.array([], pa.string()),
         pa.chunked_array([GAPS[4:5], GAPS[5:]]),
     ]
+
+    def reader(made):
+        return pa.RecordBatchReader.from_batches(batches[0].schema, made)
+
     expected = HASHER.fingerprints(GAPS, missing="empty")
-    for made in (batches, iter(batches), tuple(columns), (column for column in columns)):
+    for made in (reader(iter(batches)), batches, iter(batches), tuple(columns), (column for column in columns)):
         assert np.array_equal(HASHER.fingerprints(made, missing="empty"), expected)
     result = lsh.deduplicate(lambda: iter(batches), missing="empty")
     assert result.keep.tolist() == lsh.deduplicate(GAPS, missing="empty").keep.tolist()
-    with pytest.raises(TypeError, match=r"table of 2 \('id', 'text'\); pick a column"):
-        HASHER.fingerprints([pa.record_batch({"id": [1], "text": ["a"]})])
-    with pytest.raises(TypeError, match="must be"):
-        HASHER.fingerprints([batches[0], "a text"])
+
+    def fails():
+        yield batches[0]
+        raise ValueError("line 7 is damaged")
+
+    for bad, error, message in (
+        (reader(fails()), OSError, "line 7 is damaged"),
+        ([pa.record_batch({"id": [1], "text": ["a"]})], TypeError, r"table of 2 \('id', 'text'\); pick a column"),
+        ([batches[0], "a text"], TypeError, "must be"),
+    ):
+        with pytest.raises(error, match=message):
+            HASHER.fingerprints(bad, missing="empty")
 
 
 def test_polars():

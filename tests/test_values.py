@@ -8,6 +8,7 @@ copied; equal values behave alike, however they were made. The table `BAD` has v
 from __future__ import annotations
 
 import copy
+import dataclasses
 import enum
 import inspect
 import json
@@ -43,6 +44,7 @@ class Number(enum.IntEnum):
 
 
 SEEDS = reference.seed_values(9, 4)
+PLAN = plan(0.7, 0.9, 200, background=["a text", "a test", "more text"], shingles=Shingles(2), documents=500)
 NFKC_WORDS = Shingles(5, "word", lowercase=True, normalize="NFKC")
 TEXTS = ["The cat sat on the mat.", "the CAT sat  on\tthe mat!", "a \xe9t\xe9 in Uccle", "", "a"]
 RENEWALS: dict[str, Callable[[Any], Any]] = {
@@ -165,6 +167,7 @@ def test_equal_values_behave_alike(value, how):
         (plan(1), plan(1.0)),
         (plan(background=[0.1, 0.2]), plan(background=numpy.array([0.1, 0.2]))),
         (plan(background=TEXTS), plan(background=TEXTS, shingles=Shingles())),
+        (PLAN, Plan(**vars(PLAN) | {"threshold": numpy.float64(0.7), "num_seeds": numpy.int64(200)})),
         (Shingles(), Shingles(8, "char")),
         (Shingles(numpy.int64(3), "byte"), Shingles(n=3, unit="byte")),
         (MinHasher(5, 4), MinHasher(5, shingles=Shingles(4, "byte"))),
@@ -214,7 +217,163 @@ def test_a_value_is_nothing_else(value):
         type(value).from_dict(value.to_dict() | {"another": 1})
 
 
-# Bad values. The functions are given these texts.
+# Bad arguments of values.
+
+FSS = {"scheme": "fss"}
+GOOD_PLAN = {"bands": Bands(20, 5), "threshold": 0.8, "recall": 0.99, "num_seeds": 128}
+MAKERS: dict[str, Callable[..., Any]] = {  # how a value is made of arguments
+    "Bands": Bands,
+    "MinHasher": lambda **given: MinHasher(**{"seeds": 10, **given}),
+    "Plan": lambda **given: Plan(**{**GOOD_PLAN, **given}),
+    "Preset": lambda **given: dataclasses.replace(presets.bigcode, **given),
+    "Shingles": Shingles,
+    "plan": plan,
+}
+BAD_ARGUMENTS: dict[str, list[tuple[dict[str, Any], type[Exception], str]]] = {  # and what the message begins with
+    "Bands": [
+        ({}, ValueError, r"give num_bands and width, such as Bands\(20, 5\), or widths"),
+        ({"num_bands": 3}, ValueError, "give num_bands and width"),
+        ({"num_bands": 3, "widths": (1, 2)}, ValueError, "give either num_bands and width, or widths"),
+        ({"num_bands": 0, "width": 3}, ValueError, "num_bands must be 1 or more, got 0"),
+        ({"num_bands": 2**40, "width": 1}, ValueError, "num_bands must be at most 1048576"),
+        ({"num_bands": 3, "width": 0}, ValueError, "width must be 1 or more, got 0"),
+        ({"num_bands": 1, "width": 2**63}, ValueError, "width must be at most 1048576"),
+        ({"num_bands": 2, "width": "3"}, TypeError, "width must be a whole number, got str"),
+        ({"widths": ()}, ValueError, "widths must have one element or more, got none"),
+        ({"widths": (3, 0)}, ValueError, r"widths\[1\] must be 1 or more, got 0"),
+        ({"widths": (2**62, 2**62)}, ValueError, r"widths\[0\] must be at most 1048576"),
+        ({"widths": (3, 2.5)}, TypeError, r"widths\[1\] must be a whole number, got float"),
+        ({"widths": "20x5"}, TypeError, "widths must be a sequence of whole numbers, got str"),
+        ({"widths": 5}, TypeError, "widths must be a sequence of whole numbers, got int"),
+    ],
+    "MinHasher": [
+        ({"seeds": 0}, ValueError, r"seeds.*got 0"),
+        ({"seeds": []}, ValueError, r"seeds"),
+        ({"seeds": [1, -1]}, ValueError, r"seeds\[1\].*-1"),
+        ({"seeds": [2**32]}, ValueError, r"seeds\[0\].*4294967296"),
+        ({"seeds": [1.5]}, TypeError, r"seeds\[0\].*float"),
+        ({"seeds": 2.0}, TypeError, r"seeds.*float"),
+        ({"seeds": None}, TypeError, r"seeds.*NoneType"),
+        ({"seeds": "12"}, TypeError, r"seeds.*str"),
+        ({"seeds": {1, 2}}, TypeError, r"seeds must be .*sequence of uint32, got set"),
+        ({"seeds": {1: 2}}, TypeError, r"seeds must be .*sequence of uint32, got dict"),
+        ({"seeds": numpy.ones((2, 2), numpy.uint32)}, TypeError, r"seeds"),
+        ({"char_ngram": 0}, ValueError, r"char_ngram.*got 0"),
+        ({"hashbytes": 5}, ValueError, r"hashbytes must be 4 or 8, got 5"),
+        ({"hashbytes": "8"}, TypeError, r"hashbytes must be .*str"),
+        ({"random_state": 2**32}, ValueError, r"random_state"),
+        ({"scheme": "sha1"}, ValueError, r"scheme.*'sha1'"),
+        ({"char_ngram": 5, "shingles": Shingles(5, "byte")}, ValueError, r"char_ngram.*shingles"),
+        ({**FSS, "seeds": 4097}, ValueError, r"seeds.*4,?096.*4,?097"),
+        ({**FSS, "seeds": 2.0}, TypeError, r"seeds.*float"),
+        ({**FSS, "seeds": [5]}, ValueError, r"seeds.*number of components.*list.*random_state"),
+        ({**FSS, "seeds": numpy.array([1, 2], numpy.uint32)}, ValueError, r"seeds.*ndarray"),
+        ({**FSS, "hashbytes": 4}, ValueError, r"hashbytes.*4.*fss"),
+        ({**FSS, "hashbytes": "8"}, ValueError, r"hashbytes"),
+        ({**FSS, "random_state": [1, 2]}, TypeError, r"random_state.*list"),
+    ],
+    "Plan": [
+        ({"bands": "20x5"}, TypeError, "bands of a Plan must be a Bands, got str"),
+        ({"bands": Bands(20, 7)}, ValueError, "bands take 140 components, a fingerprint has 128"),
+        ({"bands": Bands(5, 20)}, ValueError, "bands must reach a recall of 0.99 at 0.8, got 0.0.* with 5x20; use lsh"),
+        ({"bands": Bands(20, 6), "loss": 0.01}, ValueError, "bands must reach a recall of 0.99 at 0.8, got 0.98"),
+        ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
+        ({"loss": 1}, ValueError, "loss must be 0 to 1, got 1"),
+        ({"loss": None}, TypeError, "loss must be a number .* got NoneType"),
+        ({"false_candidates": 0.5}, ValueError, "false_candidates requires background"),
+        ({"shingles": Shingles(5)}, ValueError, "shingles requires background"),
+        ({"documents": 5}, ValueError, "documents requires background"),
+        ({"background": 5}, TypeError, "background of a Plan must be a str, got int"),
+        ({"background": "pairs"}, TypeError, "false_candidates must be a number .* got NoneType"),
+        ({"background": "pairs", "false_candidates": 2}, ValueError, "false_candidates must be 0 to 1, got 2"),
+        ({"background": "pairs", "false_candidates": 0, "shingles": 5}, TypeError, "shingles must be a Shingles, got"),
+        ({"background": "pairs", "false_candidates": 0, "documents": 0}, ValueError, "documents must be 1 or more"),
+    ],
+    "Preset": [
+        ({"name": None}, TypeError, "name must be a str, got NoneType"),
+        ({"hasher": 256}, TypeError, r"hasher must be a MinHasher, got int; use lsh.MinHasher\(seeds\)"),
+        ({"bands": (25, 10)}, TypeError, "bands must be a Bands.*, got tuple"),
+        ({"bands": Bands(26, 10)}, ValueError, "bands take 260 components, a fingerprint has 256"),
+        ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
+        ({"verify": "none"}, ValueError, "verify must be one of 'exact', 'sketch', None, got 'none'"),
+        ({"clusters": None}, ValueError, "clusters must be one of 'representative', 'components', got None"),
+        ({"source": 3}, TypeError, "source must be a str, got int"),
+        ({"differs": "in one point"}, TypeError, "differs must be a tuple of str, got 'in one point'"),
+    ],
+    "Shingles": [
+        ({"n": 0}, ValueError, r"n must be .*got 0"),
+        ({"n": 2.0}, TypeError, r"n must be .*float"),
+        ({"n": "5"}, TypeError, r"n must be .*str"),
+        ({"n": None}, TypeError, r"n must be .*NoneType"),
+        ({"unit": "chars"}, ValueError, r"unit must be .*'chars'"),
+        ({"unit": None}, ValueError, r"unit must be .*None"),
+        ({"normalize": "nfc"}, ValueError, r"normalize must be .*'nfc'"),
+        ({"normalize": True}, ValueError, r"normalize must be .*True"),
+    ],
+    "plan": [
+        ({"recall": 1, "threshold": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
+        ({"recall": True}, TypeError, "recall must be a number .* got bool"),
+        ({"num_seeds": 2**20 + 1}, ValueError, "num_seeds must be at most 1048576, got 1048577"),
+        ({"documents": 10}, ValueError, "documents requires background: false candidates depend on the pairs of the"),
+        ({"shingles": Shingles(5)}, ValueError, "shingles requires texts as background"),
+        ({"shingles": Shingles(5), "background": [0.1]}, ValueError, "shingles requires texts as background, got sim"),
+        ({"shingles": 5, "background": ["a", "b"]}, TypeError, "shingles must be a Shingles, got int"),
+        ({"documents": 0}, ValueError, "documents must be 1 or more, got 0"),
+        ({"documents": 1e6}, TypeError, "documents must be a whole number, got float"),
+        ({"background": []}, ValueError, r"background must be one or more similarities, or texts, got shape \(0,\)"),
+        ({"background": [[0.1, 0.2]]}, ValueError, r"background must be one or more .* got shape \(1, 2\)"),
+        ({"background": [0.1, -0.1]}, ValueError, "background must be similarities from 0 to 1, got -0.1 among them"),
+        ({"background": [0.1, math.nan]}, ValueError, "background must be similarities from 0 to 1, got nan among"),
+        ({"background": (True, False)}, TypeError, "background must be similarities from 0 to 1 or .* texts, got bool"),
+        ({"background": numpy.zeros(3, bool)}, TypeError, "background must be similarities .* or .* texts, got bool"),
+        ({"background": numpy.array([0.5, True], object)}, TypeError, "background must be similarities .*, got bool"),
+        ({"background": numpy.ma.array([0.5])}, TypeError, "background must be an array without a mask, got a masked"),
+        ({"background": 0.5}, TypeError, "background must be similarities or texts, got one float"),
+        ({"background": "one text"}, TypeError, "background must be similarities or texts, got one str"),
+        ({"background": [0.1, "x"]}, TypeError, "background must be similarities from 0 to 1 or .* texts, got list"),
+        ({"background": ["x", 0.1]}, TypeError, r"background\[1\] must be str, bytes, .* got float"),
+        ({"background": ["one text"]}, ValueError, "background must have two or more texts with shingles, got 1"),
+        ({"background": ["a text", "", None]}, ValueError, "background must have two or more texts .*, got 1"),
+        ({"background": {"a": 1}}, TypeError, "background must be in a definite order, got dict"),
+        ({"background": object()}, TypeError, "background must be a collection of texts, got object"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "error", "message"), [(name, *row) for name, rows in BAD_ARGUMENTS.items() for row in rows]
+)
+def test_no_value_is_made_of_bad_arguments(name, arguments, error, message):
+    with pytest.raises(error, match=f"^{message}"):
+        MAKERS[name](**arguments)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "change", "message"),
+    [
+        ("murmur3", {"scheme": "other"}, "scheme other"),
+        ("murmur3", {"version": 99}, "version 99"),
+        ("murmur3", {"hashbytes": 3}, "hashbytes"),
+        ("murmur3", {"seed_values": [-1]}, "seeds"),
+        ("murmur3", {"num_seeds": 4}, "num_seeds must be 3"),
+        ("fss", {"version": 2}, "version 2"),
+        ("fss", {"num_seeds": 4097}, "seeds"),
+        ("fss", {"seed_values": [-1]}, "random_state"),
+        ("fss", {"seed_values": [1, 2]}, "seed_values.*one seed"),
+        ("fss", {"seed_values": 5}, "seed_values.*one seed"),
+        ("fss", {"hashbytes": 8}, "hashbytes"),
+    ],
+)
+def test_from_dict_refuses_what_it_does_not_know(scheme, change, message):
+    values = MinHasher(3, scheme=scheme).to_dict()
+    with pytest.raises(ValueError, match=message):
+        MinHasher.from_dict({**values, **change})
+    del values["seed_values"]
+    with pytest.raises(ValueError, match="seed_values"):
+        MinHasher.from_dict(values)
+
+
+# Bad values of parameters. The functions are given these texts.
 
 TEN = ["text number one", "text number two"] * 5
 HASHER = MinHasher(100, 5)

@@ -9,7 +9,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import textwrap
@@ -20,7 +19,7 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from results import near_of, removed_of
-from running import environment
+from running import process
 
 import lsh
 import lsh.base.budget
@@ -211,14 +210,11 @@ def test_files_change_nothing(corpus, files, options):
     for texts in (corpus, streamed(corpus)):
         same(deduplicate(texts, 0.7, shingles=SHINGLES, max_memory=120_000, **options), expected)
     assert len(files) >= 4
-
-
-@pytest.mark.usefixtures("tiny")
-def test_files_change_no_pair(corpus, files):
-    pairs = list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES))
-    assert files == []
-    assert list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES, max_memory="100 kB")) == pairs
-    assert files
+    if not options:
+        pairs = list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES))
+        files.clear()
+        assert list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES, max_memory="100 kB")) == pairs
+        assert files
 
 
 @given(
@@ -512,15 +508,8 @@ def test_an_interrupt_leaves_no_file(tmp_path, how, stage):
     folder, start = tmp_path / "temporary", tmp_path / "start"
     folder.mkdir()
     start.mkdir()
-    ran = subprocess.run(
-        [sys.executable, "-c", program, str(int(how)), stage],
-        cwd=start,
-        env=environment() | {"TMPDIR": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = process(start, python=("-c", program, int(how), stage), env={"TMPDIR": str(folder)})
     assert ran.returncode == -how, ran.stderr
     if how == signal.SIGINT:
-        assert ran.stderr.strip().endswith("KeyboardInterrupt")
+        assert ran.stderr.strip().endswith(b"KeyboardInterrupt")
     assert list(folder.iterdir()) == []

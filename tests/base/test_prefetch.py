@@ -14,21 +14,14 @@ MOST = WAITING + 2  # largest distance from the last item returned to the last i
 
 
 @pytest.mark.parametrize("count", [0, 1, WAITING, 10 * MOST])
-def test_items_come_in_their_order(count):
-    before = threading.active_count()
-    assert list(prefetched(range(count))) == list(range(count))
-    assert threading.active_count() == before
-
-
-@pytest.mark.parametrize("count", [0, 1, WAITING, 10 * MOST])
-def test_an_error_comes_in_its_place(count):
+def test_items_come_in_their_order_and_an_error_in_its_place(count):
     def items() -> Iterator[int]:
         yield from range(count)
         raise ValueError("no more")
 
-    before, found = threading.active_count(), []
-    with pytest.raises(ValueError, match="no more"):
-        found.extend(prefetched(items()))
+    before = threading.active_count()
+    assert list(prefetched(range(count))) == list(range(count))
+    assert threading.active_count() == before
     taken = iter(prefetched(items()))
     assert [next(taken) for _ in range(count)] == list(range(count))
     with pytest.raises(ValueError, match="no more"):

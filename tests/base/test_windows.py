@@ -10,12 +10,12 @@ import errno
 import json
 import mmap
 import os
-import threading
 from pathlib import PurePosixPath, PureWindowsPath
 
 import numpy as np
 import pytest
 from running import done, process
+from sharing import together
 
 import lsh
 from lsh.base import budget, file_io
@@ -79,11 +79,7 @@ def test_threads_that_read_one_file(opened):
             if file_io.read_at(opened, 4, 4 * place) != place.to_bytes(4, "little"):
                 wrong.append(place)
 
-    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together([lambda seed=seed: read(seed) for seed in range(4)])
     assert wrong == []
 
 

@@ -180,27 +180,24 @@ def test_blank_lines_are_no_records(tmp_path, encoding):
 
 
 @pytest.mark.parametrize(
-    "data", [b'[\n{"text": "a"}\n]\n', b' [{"text": "a"}, {"text": "b"}]', b'\n[ \r\n  {"text": "a"}]\n', b"\n[1]\n"]
+    "data", [b'[\n{"text": "a"}\n]\n', b' [{"text": "a"}, {"text": "b"}]', b'\n[ \r\n  {"text": "a"}]\n']
 )
 def test_an_array_is_named_as_such(tmp_path, data):
-    path = file_of(tmp_path, "in.jsonl", data)
-    skipping = [] if data == b"\n[1]\n" else [{"on_bad_line": "skip"}]  # see the next test
-    for options in ({}, {"encoding": "latin-1"}, *skipping):
-        message = refusal(path, **options)
-        assert (
-            f"line {1 + data.startswith(bytes([10]))}: a JSON array, not JSON lines; write one object a line" in message
-        )
+    line = 2 if data.startswith(b"\n") else 1
+    for options in ({}, {"encoding": "latin-1"}, {"on_bad_line": "skip"}):
+        message = refusal(file_of(tmp_path, "in.jsonl", data), **options)
+        assert f"line {line}: a JSON array, not JSON lines; write one object a line" in message
 
 
-def test_a_first_line_that_is_a_list_is_skipped_as_any_other(tmp_path):
-    for line in (b"[1]", b'["one", "two"]', b"[[]]"):
-        lines = [line, b'{"text": "a"}']
-        for data in (lines, lines[::-1]):
-            path = file_of(tmp_path, "in.jsonl", b"\n".join(data) + b"\n")
-            assert "use --on-bad-line skip" in refusal(path)
-            with files.Documents(path, on_bad_line="skip") as documents:
-                assert [record.text for record in documents.records()] == [b"a"]
-                assert documents.skipped == 1
+@pytest.mark.parametrize("line", [b"[1]", b'["one", "two"]', b"[[]]"])
+@pytest.mark.parametrize("lines", [b'%s\n{"text": "a"}\n', b'{"text": "a"}\n%s\n'])
+def test_a_line_that_is_a_list_is_skipped_as_any_other(tmp_path, line, lines):
+    path = file_of(tmp_path, "in.jsonl", lines % line)
+    assert "use --on-bad-line skip" in refusal(path)
+    with files.Documents(path, on_bad_line="skip") as documents:
+        assert [record.text for record in documents.records()] == [b"a"]
+        assert documents.skipped == 1
+    assert "line 2: a JSON array, not JSON lines" in refusal(file_of(tmp_path, "in.jsonl", b"\n%s\n" % line))
 
 
 def test_ids_of_nested_fields_keep_their_digits(tmp_path):

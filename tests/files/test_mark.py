@@ -82,9 +82,6 @@ def test_rows(tmp_path, form, ids):
     assert found.select(table.schema.names).equals(table)
     assert found["kept_id"].to_pylist() == [None if kept is None else names[kept] for kept in KEPT]
     assert found["similarity"].null_count == 3
-    parquet.write_table(found, tmp_path / "b.parquet")
-    error = refused(tmp_path, "dedup", "b.parquet", "-o", "c.parquet", "--mark", "--field", "text")
-    assert "b.parquet: it has a field 'kept_id', which --mark adds; rename it" in error
 
 
 def test_a_folder_of_shards_and_references(tmp_path):
@@ -118,9 +115,6 @@ def test_what_has_no_place_for_fields(tmp_path):
     (tmp_path / "texts" / "a.md").write_text("a text\n")
     for name, output in (("a.txt", "b.txt"), ("texts", "out/")):
         assert "--mark adds fields to records" in refused(tmp_path, "dedup", name, "-o", output, "--mark")
-    (tmp_path / "a.csv").write_text("text,similarity\na text,1\n")
-    error = refused(tmp_path, "dedup", "a.csv", "-o", "b.csv", "--mark", "--field", "text")
-    assert "a.csv, line 1: it has a field 'similarity', which --mark adds; rename it" in error
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": "\\"kept_id\\""}\n{"text": "b", "kept_id": 1}\n')
     error = refused(tmp_path, "dedup", "a.jsonl", "-o", "b.jsonl", "--mark", "--field", "text")
     assert "a.jsonl: record 3: it has a field 'kept_id'" in error
@@ -128,7 +122,6 @@ def test_what_has_no_place_for_fields(tmp_path):
         "id,text\n\u20ac,a text of some length\n2,a text of some length\n".encode("cp1252")
     )
     assert b"2,a text of some length,\x80,1.0" in marked(tmp_path, "n.csv", "--encoding", "cp1252")
-    assert not (tmp_path / "b.csv").exists()
 
 
 def test_bytes_that_another_encoding_writes_otherwise(tmp_path):
@@ -222,7 +215,8 @@ def test_a_column_that_exists_is_an_error_before_the_work(tmp_path, name):
         parquet.write_table(pyarrow.table({"text": [A], "kept_id": [1]}), tmp_path / name)
     else:
         is_json = name.endswith("jsonl")
-        data = '{"text": "a text", "kept\\u005fid": 1}\n' if is_json else "text,kept_id\na text,1\n"
+        data = '{"text": "a text", "kept\\u005fid": 1}\n' if is_json else "text,similarity\na text,1\n"
         (tmp_path / name).write_text(data)
     error = refused(tmp_path, "dedup", name, "--dry-run", "--mark", "--field", "text")
-    assert "it has a field 'kept_id', which --mark adds; rename it" in error
+    field = "similarity" if name.endswith("csv") else "kept_id"
+    assert f"it has a field '{field}', which --mark adds; rename it" in error

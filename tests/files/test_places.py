@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Sequence
 from itertools import pairwise
@@ -176,24 +175,6 @@ def test_kept_records_of_many(tmp_path, format, packed):
         expected = head + b"".join(line for line, stays in zip(lines, keep, strict=True) if stays)
         assert kept(path, keep, tmp_path / f"out.{format}") == expected
         assert unpack(kept(path, keep, tmp_path / f"out.{format}.gz"), "gz") == expected
-
-
-def test_a_file_that_changes_is_refused_when_it_is_read_by_place(tmp_path):
-    for name, data, more in [
-        ("a.txt", b"one\ntwo\n", b"one\ntwo\nthree\n"),
-        ("b.txt.gz", *map(gzip.compress, (b"1\n", b"2\n2\n"))),
-    ]:
-        path = file_of(tmp_path, name, data)
-        with files.Documents(path) as documents:
-            assert documents.count
-            file_of(tmp_path, name, more)
-            with pytest.raises(files.InputError, match=f"{name}: it changed while it was read"):
-                at(documents, [0])
-            with (
-                pytest.raises(files.InputError, match="changed"),
-                files.target(documents, str(tmp_path / "o")) as target,
-            ):
-                files.write_kept(documents, [True] * documents.count, target)
 
 
 @pytest.mark.parametrize("new", [b'{"text": "on', b'[1, 2, "one"]\n', b'\n\n\n{"text": "1"}\n'])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -144,25 +143,6 @@ def test_an_error_leaves_no_folder(tmp_path, monkeypatch, form):
     (tmp_path / "in" / f"part-9.{form}.gz").write_bytes(gzip.compress(STORY)[:-4])
     assert lsh(tmp_path, "dedup", f"in/part-*.{form}*", "-o", "out/").returncode == 2
     assert not (tmp_path / "out").exists()
-
-
-def test_the_folder_appears_when_it_is_complete(tmp_path, monkeypatch):
-    """Until then the folder is beside its final place, and only its owner can enter it."""
-    from lsh.storage import targets
-
-    seen = []
-    real = targets.Target.commit
-
-    def commit(target):
-        (part,) = tmp_path.glob(".lsh-*.part")
-        seen.append((stat.S_IMODE(part.stat().st_mode), (tmp_path / "out").exists()))
-        real(target)
-
-    expected = make(tmp_path / "in", "txt", "")
-    monkeypatch.setattr(targets.Target, "commit", commit)
-    done(tmp_path, "dedup", "in/*.txt", "-o", "out/")
-    assert seen == [(0o700, False)] * len(expected)
-    assert contents(tmp_path / "out") == expected
 
 
 def test_a_table_in_the_output_folder(tmp_path):

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import errno
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from full_disk import full_disk
-from reading import file_of, kept, read, refusal, texts
+from reading import kept, read, refusal, texts
 
 from lsh import files
 from lsh.files import tables
 
+pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-def table_of(pyarrow: Any, rows: int = 10_000, **more: Any) -> Any:
+from pyarrow import ipc, parquet  # noqa: E402
+
+
+def table_of(rows: int = 10_000, **more: Any) -> Any:
     columns = {
         "id": [f"n{i}" for i in range(rows)],
         "text": [f"text {i}, été" for i in range(rows)],
@@ -26,42 +29,43 @@ def table_of(pyarrow: Any, rows: int = 10_000, **more: Any) -> Any:
     return pyarrow.table(columns).replace_schema_metadata({"origin": "here", "pandas": "{}"})
 
 
-def write_table(table: Any, path: Path, format: str) -> str:
-    from pyarrow import ipc, parquet
+ENDINGS = {"parquet": "parquet", "file": "feather", "stream": "arrow"}
 
-    if format == "parquet":
-        codecs = {"id": "zstd", "text": "gzip"}
-        parquet.write_table(table, path, row_group_size=3000, compression={**codecs, "price": "none"})
+
+class Form:
+    """Files of a format in a folder."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.folder = name, folder
+
+    def path(self, name: str) -> Path:
+        return self.folder / f"{name}.{ENDINGS[self.name]}"
+
+    def write(self, table: Any, name: str = "in") -> str:
+        path = self.path(name)
+        if self.name == "parquet":
+            codecs = {"id": "zstd", "text": "gzip"}
+            parquet.write_table(table, path, row_group_size=3000, compression={**codecs, "price": "none"})
+            return str(path)
+        make = ipc.new_file if self.name == "file" else ipc.new_stream
+        with path.open("wb") as file, make(file, table.schema) as writer:
+            writer.write_table(table, 3000)
         return str(path)
-    make = ipc.new_file if format == "arrow" else ipc.new_stream
-    with path.open("wb") as file, make(file, table.schema) as writer:
-        writer.write_table(table, 3000)
-    return str(path)
+
+    def read(self, path: Path | str) -> Any:
+        if self.name == "parquet":
+            return parquet.read_table(path)
+        return (ipc.open_file if self.name == "file" else ipc.open_stream)(Path(path).read_bytes()).read_all()
 
 
-def read_table(path: Path, format: str) -> Any:
-    from pyarrow import ipc, parquet
-
-    if format == "parquet":
-        return parquet.read_table(path)
-    return (ipc.open_file if format == "arrow" else ipc.open_stream)(path.read_bytes()).read_all()
+@pytest.fixture(params=ENDINGS)
+def form(request, tmp_path):
+    return Form(request.param, tmp_path)
 
 
-@pytest.fixture(params=["parquet", "arrow", "stream"])
-def table_format(request):
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    return request.param
-
-
-def ending(format: str) -> str:
-    return "parquet" if format == "parquet" else "feather" if format == "arrow" else "arrow"
-
-
-def test_rows_of_a_table(tmp_path, table_format):
-    import pyarrow
-
-    table = table_of(pyarrow)
-    path = write_table(table, tmp_path / f"in.{ending(table_format)}", table_format)
+def test_rows_of_a_table(form):
+    table = table_of()
+    path = form.write(table)
     assert read(path) == [(f"n{i}".encode(), f"text {i}, été".encode()) for i in range(10_000)]
     titles = texts(path, field="meta.title, text", missing="empty")
     assert titles[:2] == ["text 0, été".encode(), "title 1 text 1, été".encode()]
@@ -79,21 +83,18 @@ def test_rows_of_a_table(tmp_path, table_format):
         assert documents.missing == 3334
 
 
-def test_kept_rows_go_out_whole(tmp_path, table_format):
+def test_kept_rows_go_out_whole(form):
     """Columns, schema, metadata, row groups and compression stay the same."""
-    import pyarrow
-    from pyarrow import parquet
-
-    table = table_of(pyarrow)
-    path = write_table(table, tmp_path / f"in.{ending(table_format)}", table_format)
+    table = table_of()
+    path = form.write(table)
     keep = [i % 5 != 0 and i < 9000 for i in range(10_000)]
-    place = tmp_path / f"out.{ending(table_format)}"
+    place = form.path("out")
     first = kept(path, keep, place)
     assert kept(path, keep, place) == first
-    expected = read_table(Path(path), table_format).filter(pyarrow.array(keep))
-    assert read_table(place, table_format).equals(expected, check_metadata=True)
+    expected = form.read(path).filter(pyarrow.array(keep))
+    assert form.read(place).equals(expected, check_metadata=True)
     assert {b"origin": b"here"}.items() <= expected.schema.metadata.items()
-    if table_format == "parquet":
+    if form.name == "parquet":
         metadata = parquet.read_metadata(place)
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         assert [group.num_rows for group in groups] == [2400, 2400, 2400]
@@ -104,11 +105,9 @@ def test_kept_rows_go_out_whole(tmp_path, table_format):
         assert codecs["price"] == "UNCOMPRESSED"
 
 
-def test_columns_by_their_numbers(tmp_path, table_format):
-    import pyarrow
-
+def test_columns_by_their_numbers(form):
     table = pyarrow.table({"id": [7], "more": ["a"], "text": ["b"], "2": ["c"]})
-    path = write_table(table, tmp_path / f"in.{ending(table_format)}", table_format)
+    path = form.write(table)
     found = {"2": b"c", "3": b"b", "4": b"c", "3, more": b"b a"}
     assert {field: texts(path, field=field)[0] for field in found} == found
     assert read(path, id_field="4") == [(b"c", b"b")]
@@ -120,38 +119,32 @@ def test_columns_by_their_numbers(tmp_path, table_format):
 
 
 @pytest.mark.parametrize("keep", [[], [False], [True]])
-def test_tables_of_no_row_and_one(tmp_path, table_format, keep):
-    import pyarrow
-
-    table = table_of(pyarrow, 1).slice(0, len(keep))
-    path = write_table(table, tmp_path / f"in.{ending(table_format)}", table_format)
+def test_tables_of_no_row_and_one(form, keep):
+    table = table_of(1).slice(0, len(keep))
+    path = form.write(table)
     assert len(read(path)) == len(keep)
-    place = tmp_path / f"out.{ending(table_format)}"
+    place = form.path("out")
     kept(path, keep, place)
-    expected = read_table(Path(path), table_format).slice(0, sum(keep))
-    assert read_table(place, table_format).equals(expected, check_metadata=True)
+    expected = form.read(path).slice(0, sum(keep))
+    assert form.read(place).equals(expected, check_metadata=True)
 
 
-def test_kinds_of_columns(tmp_path, table_format):
+def test_kinds_of_columns(form):
     """Large strings, bytes and dictionaries are texts, in files and streams."""
-    import pyarrow
-
     words = ["one", "two", "one", None]
     for kind in [pyarrow.large_string(), pyarrow.binary(), pyarrow.dictionary(pyarrow.int32(), pyarrow.string())]:
         table = pyarrow.table({"text": pyarrow.array(words, pyarrow.string()).cast(kind), "id": [5, None, 7, 8]})
-        path = write_table(table, tmp_path / f"in.{ending(table_format)}", table_format)
+        path = form.write(table)
         found = read(path, missing="empty")
         assert [identity for identity, _ in found] == [b"5", b"2", b"7", b"8"]
         assert [t.decode() if isinstance(t, bytes) else t for _, t in found] == ["one", "two", "one", None]
-        place = tmp_path / f"out.{ending(table_format)}"
+        place = form.path("out")
         kept(path, [True, False, True, True], place)
-        assert read_table(place, table_format).to_pylist() == [table.to_pylist()[i] for i in (0, 2, 3)]
+        assert form.read(place).to_pylist() == [table.to_pylist()[i] for i in (0, 2, 3)]
 
 
-def test_views(tmp_path, table_format):
+def test_views(form):
     """Strings of views, as Polars writes them, also within lists and structs; no bytes of rows that are left out."""
-    import pyarrow
-
     secret, words = "a secret text that is left out", ["one", None, "a text that is longer than a view"]
     view, plain = pyarrow.string_view(), pyarrow.string()
     kinds = {"text": view, "tags": pyarrow.list_(view), "meta": pyarrow.struct([("a", pyarrow.large_list(view))])}
@@ -162,34 +155,30 @@ def test_views(tmp_path, table_format):
         table = table.cast(pyarrow.schema(kinds, table.schema.metadata))
     except pyarrow.ArrowNotImplementedError:
         pytest.skip("this pyarrow does not convert to views")
-    path = write_table(table, tmp_path / f"in.{ending(table_format)}", table_format)
+    path = form.write(table)
     assert texts(path, missing="empty") == [text if text is None else text.encode() for text in (secret, *words)]
-    place = tmp_path / f"out.{ending(table_format)}"
+    place = form.path("out")
     kept(path, [False, True, True, True], place)
-    found = read_table(place, table_format)
+    found = form.read(place)
     assert found.to_pylist() == rows[1:]
-    assert found.schema.equals(read_table(Path(path), table_format).schema, check_metadata=True)
+    assert found.schema.equals(form.read(path).schema, check_metadata=True)
     assert secret.encode() not in place.read_bytes()
 
 
-def test_several_tables(tmp_path, table_format):
-    import pyarrow
-
-    table = table_of(pyarrow, 100)
-    paths = [write_table(table, tmp_path / f"{i}.{ending(table_format)}", table_format) for i in range(2)]
+def test_several_tables(form):
+    table = table_of(100)
+    paths = [form.write(table, str(i)) for i in range(2)]
     assert len(read(paths)) == 200
-    place = tmp_path / f"out.{ending(table_format)}"
+    place = form.path("out")
     kept(paths, [True] * 200, place)
-    same = read_table(Path(paths[0]), table_format)
-    assert read_table(place, table_format).equals(pyarrow.concat_tables([same, same]), check_metadata=True)
-    other = write_table(table.drop_columns(["price"]), tmp_path / f"3.{ending(table_format)}", table_format)
+    same = form.read(paths[0])
+    assert form.read(place).equals(pyarrow.concat_tables([same, same]), check_metadata=True)
+    other = form.write(table.drop_columns(["price"]), "3")
     assert "columns of the first file" in refusal([*paths, other])
 
 
-def test_truncated_table(tmp_path, table_format):
-    import pyarrow
-
-    path = Path(write_table(table_of(pyarrow, 300), tmp_path / f"in.{ending(table_format)}", table_format))
+def test_truncated_table(form):
+    path = Path(form.write(table_of(300)))
     data = path.read_bytes()
     for size in [*range(20), *range(20, len(data), max(len(data) // 60, 1)), *range(len(data) - 12, len(data))]:
         path.write_bytes(data[:size])
@@ -200,11 +189,9 @@ def test_truncated_table(tmp_path, table_format):
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("room", [0, 500, 60_000])
-def test_full_disk_for_a_table(tmp_path, monkeypatch, table_format, room):
-    import pyarrow
-
-    path = write_table(table_of(pyarrow), tmp_path / f"in.{ending(table_format)}", table_format)
-    place = tmp_path / f"out.{ending(table_format)}"
+def test_full_disk_for_a_table(tmp_path, monkeypatch, form, room):
+    path = form.write(table_of())
+    place = form.path("out")
     place.write_bytes(b"yesterday\n")
     full_disk(monkeypatch, room)
     with pytest.raises(OSError, match=r".") as caught:
@@ -215,9 +202,6 @@ def test_full_disk_for_a_table(tmp_path, monkeypatch, table_format, room):
 
 
 def test_large_row_groups_are_written_in_parts(tmp_path, monkeypatch):
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from pyarrow import parquet
-
     monkeypatch.setattr(tables, "MAX_GATHERED", 100_000)
     table = pyarrow.table({"text": ["words " * 10 + str(i) for i in range(20_000)]})
     parquet.write_table(table, tmp_path / "in.parquet")
@@ -226,10 +210,8 @@ def test_large_row_groups_are_written_in_parts(tmp_path, monkeypatch):
     assert parquet.read_table(tmp_path / "out.parquet").equals(table)
 
 
-def test_options_of_text_are_not_for_tables(tmp_path, table_format):
-    import pyarrow
-
-    path = write_table(table_of(pyarrow, 1), tmp_path / f"in.{ending(table_format)}", table_format)
+def test_options_of_text_are_not_for_tables(form):
+    path = form.write(table_of(1))
     assert "header" in refusal(path, header=True)
     assert "--on-bad-line skip is for files of text" in refusal(path, on_bad_line="skip")
     assert "--encoding is for files of text" in refusal(path, encoding="utf-8")
@@ -237,21 +219,11 @@ def test_options_of_text_are_not_for_tables(tmp_path, table_format):
     assert "--field" in refusal(path, field="absent")
 
 
-def test_odd_columns(tmp_path, table_format):
+def test_odd_columns(form):
     """Two columns of the same name are refused; a column of nulls has missing texts."""
-    import pyarrow
-
-    path = tmp_path / f"in.{ending(table_format)}"
     twice = pyarrow.table([pyarrow.array(["a"]), pyarrow.array(["b"])], names=["text", "text"])
-    assert "it has several columns 'text'; rename them" in refusal(write_table(twice, path, table_format))
-    nulls = write_table(pyarrow.table({"text": pyarrow.nulls(2), "id": ["x", "y"]}), path, table_format)
+    assert "it has several columns 'text'; rename them" in refusal(form.write(twice))
+    nulls = form.write(pyarrow.table({"text": pyarrow.nulls(2), "id": ["x", "y"]}))
     assert "row 1" in refusal(nulls)
     assert read(nulls, missing="empty") == [(b"x", None), (b"y", None)]
-    assert "no columns at all" in refusal(write_table(pyarrow.table({}), path, table_format))
-
-
-def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for name in ["in.parquet", "in.arrow", "in.feather"]:
-        with pytest.raises(ImportError, match=r"lsh-dedup\[io\]"):
-            files.Documents(file_of(tmp_path, name, b""))
+    assert "no columns at all" in refusal(form.write(pyarrow.table({})))

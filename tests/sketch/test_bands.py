@@ -173,30 +173,6 @@ def test_keys_against_twin(case):
 # Bad input.
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({}, ValueError, r"give num_bands and width, such as Bands\(20, 5\), or widths"),
-        ({"num_bands": 3}, ValueError, "give num_bands and width"),
-        ({"num_bands": 3, "widths": (1, 2)}, ValueError, "give either num_bands and width, or widths"),
-        ({"num_bands": 0, "width": 3}, ValueError, "num_bands must be 1 or more, got 0"),
-        ({"num_bands": 2**40, "width": 1}, ValueError, "num_bands must be at most 1048576"),
-        ({"num_bands": 3, "width": 0}, ValueError, "width must be 1 or more, got 0"),
-        ({"num_bands": 1, "width": 2**63}, ValueError, "width must be at most 1048576"),
-        ({"num_bands": 2, "width": "3"}, TypeError, "width must be a whole number, got str"),
-        ({"widths": ()}, ValueError, "widths must have one element or more, got none"),
-        ({"widths": (3, 0)}, ValueError, r"widths\[1\] must be 1 or more, got 0"),
-        ({"widths": (2**62, 2**62)}, ValueError, r"widths\[0\] must be at most 1048576"),
-        ({"widths": (3, 2.5)}, TypeError, r"widths\[1\] must be a whole number, got float"),
-        ({"widths": "20x5"}, TypeError, "widths must be a sequence of whole numbers, got str"),
-        ({"widths": 5}, TypeError, "widths must be a sequence of whole numbers, got int"),
-    ],
-)
-def test_bad_bands(arguments, error, message):
-    with pytest.raises(error, match=f"^{message}"):
-        Bands(**arguments)
-
-
 @pytest.mark.parametrize("bad", [-0.1, 1.1, float("nan"), [0.5, 2], 10**400, [0.5, 10**400]])
 def test_probability_needs_a_similarity(bad):
     with pytest.raises(ValueError, match="similarity must be 0 to 1, got"):

@@ -385,69 +385,6 @@ def test_a_bool_is_no_component(hashbytes):
             hasher.similarities([[1, 2, 3]], [[1, 2, 3], bad])
 
 
-FSS = {"scheme": "fss"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"seeds": 0}, ValueError, r"seeds.*got 0"),
-        ({"seeds": []}, ValueError, r"seeds"),
-        ({"seeds": [1, -1]}, ValueError, r"seeds\[1\].*-1"),
-        ({"seeds": [2**32]}, ValueError, r"seeds\[0\].*4294967296"),
-        ({"seeds": [1.5]}, TypeError, r"seeds\[0\].*float"),
-        ({"seeds": 2.0}, TypeError, r"seeds.*float"),
-        ({"seeds": None}, TypeError, r"seeds.*NoneType"),
-        ({"seeds": "12"}, TypeError, r"seeds.*str"),
-        ({"seeds": {1, 2}}, TypeError, r"seeds must be .*sequence of uint32, got set"),
-        ({"seeds": {1: 2}}, TypeError, r"seeds must be .*sequence of uint32, got dict"),
-        ({"seeds": numpy.ones((2, 2), numpy.uint32)}, TypeError, r"seeds"),
-        ({"char_ngram": 0}, ValueError, r"got 0"),
-        ({"hashbytes": 5}, ValueError, r"hashbytes must be 4 or 8, got 5"),
-        ({"hashbytes": "8"}, TypeError, r"hashbytes must be .*str"),
-        ({"random_state": 2**32}, ValueError, r"random_state"),
-        ({"scheme": "sha1"}, ValueError, r"scheme.*'sha1'"),
-        ({"shingles": 5}, TypeError, r"shingles.*int"),
-        ({"char_ngram": 5, "shingles": Shingles(5, "byte")}, ValueError, r"char_ngram.*shingles"),
-        (FSS | {"seeds": 4097}, ValueError, r"seeds.*4,?096.*4,?097"),
-        (FSS | {"seeds": 2.0}, TypeError, r"seeds.*float"),
-        (FSS | {"seeds": [5]}, ValueError, r"seeds.*number of components.*list.*random_state"),
-        (FSS | {"seeds": numpy.array([1, 2], numpy.uint32)}, ValueError, r"seeds.*ndarray"),
-        (FSS | {"hashbytes": 4}, ValueError, r"hashbytes.*4.*fss"),
-        (FSS | {"hashbytes": "8"}, ValueError, r"hashbytes"),
-        (FSS | {"random_state": [1, 2]}, TypeError, r"random_state.*list"),
-    ],
-)
-def test_bad_parameters(arguments, error, message):
-    with pytest.raises(error, match=message):
-        MinHasher(**{"seeds": 10, **arguments})
-
-
-@pytest.mark.parametrize(
-    ("scheme", "change", "message"),
-    [
-        ("murmur3", {"scheme": "other"}, "scheme other"),
-        ("murmur3", {"version": 99}, "version 99"),
-        ("murmur3", {"hashbytes": 3}, "hashbytes"),
-        ("murmur3", {"seed_values": [-1]}, "seeds"),
-        ("murmur3", {"num_seeds": 4}, "num_seeds must be 3"),
-        ("fss", {"version": 2}, "version 2"),
-        ("fss", {"num_seeds": 4097}, "seeds"),
-        ("fss", {"seed_values": [-1]}, "random_state"),
-        ("fss", {"seed_values": [1, 2]}, "seed_values.*one seed"),
-        ("fss", {"seed_values": 5}, "seed_values.*one seed"),
-        ("fss", {"hashbytes": 8}, "hashbytes"),
-    ],
-)
-def test_from_dict_refuses_what_it_does_not_know(scheme, change, message):
-    values = MinHasher(3, scheme=scheme).to_dict()
-    with pytest.raises(ValueError, match=message):
-        MinHasher.from_dict({**values, **change})
-    del values["seed_values"]
-    with pytest.raises(ValueError, match="seed_values"):
-        MinHasher.from_dict(values)
-
-
 def test_the_unicode_version_of_a_stored_hasher():
     assert MinHasher(3).to_dict()["unicode"] is None
     values = MinHasher(3, shingles=Shingles(2, "word")).to_dict()

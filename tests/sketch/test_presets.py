@@ -1,13 +1,11 @@
-"""The presets: each figure against the published recipe, results against brute force, and documented differences.
+"""The presets: each figure against the published recipe, and documented differences.
 
-The figures below were copied by hand from the sources that the comments name. What `deduplicate` keeps with a preset is
-compared with components found by brute force, from bands compared as tuples. test_values.py tests that a preset is a
-value.
+The figures below were copied by hand from the sources that the comments name. test_values.py tests that a preset is a
+value, tests/engine/test_dedup.py compares results with brute force for bands and clusters of every kind.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import doctest
 from pathlib import Path
 
@@ -62,43 +60,12 @@ def test_the_normalisation_is_the_published_one():
     assert presets.nemo.shingles == Shingles(presets.nemo.shingles.n, presets.nemo.shingles.unit)
 
 
-# Duplicates that the presets find.
-
-
-@pytest.fixture(scope="module")
-def texts() -> list[str]:
-    lines = SAMPLE.read_bytes().decode("utf-8").split("\n")[:-1]
-    texts = [line.split("\t")[1] for line in lines]
-    assert len(texts) == 200
-    return [*texts, "", " ", "two words", "two words", "two  words"]
-
-
-def components(preset: presets.Preset, texts: list[str]) -> list[int]:
-    """The first document of each text's component, by comparing the bands of every two texts."""
-    rows = preset.hasher.fingerprints(texts)
-    width = preset.bands.band_width
-    cut = [[tuple(row[i * width : i * width + width]) for i in range(preset.bands.num_bands)] for row in rows.tolist()]
-    first = list(range(len(texts)))
-    for i in range(len(texts)):
-        for j in range(i):
-            if first[i] != first[j] and any(a == b for a, b in zip(cut[i], cut[j])):
-                if preset.hasher.is_empty(rows[i]) or preset.hasher.is_empty(rows[j]):
-                    continue
-                old, new = max(first[i], first[j]), min(first[i], first[j])
-                first = [new if one == old else one for one in first]
-    return first
-
-
-@pytest.mark.parametrize("name", presets.NAMES)
-def test_deduplicate_keeps_the_first_of_each_component(name, texts):
-    result = lsh.deduplicate(texts, **presets.preset(name).options())
-    expected = components(presets.preset(name), texts)
-    assert result.labels.tolist() == expected
-    assert result.keep.tolist() == [first == i for i, first in enumerate(expected)]
-    assert 20 < len(result.removed) < 150  # the sample has 72 near duplicates at .8 by 8 characters
-    assert result.keep[200]
-    assert result.keep[202]
-    assert not result.keep[203]  # a copy of a short text
+@pytest.mark.parametrize("preset", ALL, ids=presets.NAMES)
+def test_the_options_are_those_of_deduplicate(preset):
+    """Texts without shingles are kept; a copy of a short text is removed."""
+    result = lsh.deduplicate(["", "", "two words", "two words", "three other words"], **preset.options())
+    assert result.keep.tolist() == [True, True, True, False, True]
+    assert all(result.parameters[name] == value for name, value in preset.options().items())
 
 
 # Documented differences from the original tools: the statements about this library are true.
@@ -144,25 +111,6 @@ def test_what_nemo_says_of_characters():
 # The values.
 
 OWN = presets.Preset("own", MinHasher(64, scheme="fss"), Bands(widths=(7, 8)), 0.5, "exact", "representative")
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"name": None}, TypeError, "name must be a str, got NoneType"),
-        ({"hasher": 256}, TypeError, r"hasher must be a MinHasher, got int; use lsh.MinHasher\(seeds\)"),
-        ({"bands": (25, 10)}, TypeError, "bands must be a Bands.*, got tuple"),
-        ({"bands": Bands(26, 10)}, ValueError, "bands take 260 components, a fingerprint has 256"),
-        ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
-        ({"verify": "none"}, ValueError, "verify must be one of 'exact', 'sketch', None, got 'none'"),
-        ({"clusters": None}, ValueError, "clusters must be one of 'representative', 'components', got None"),
-        ({"source": 3}, TypeError, "source must be a str, got int"),
-        ({"differs": "in one point"}, TypeError, "differs must be a tuple of str, got 'in one point'"),
-    ],
-)
-def test_bad_attributes_are_refused(changes, error, message):
-    with pytest.raises(error, match=message):
-        dataclasses.replace(presets.bigcode, **changes)
 
 
 def test_a_preset_of_ones_own_prints_what_it_knows():

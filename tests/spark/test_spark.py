@@ -315,78 +315,56 @@ def test_missing_texts(spark):
 # Errors before the job.
 
 
-def with_keep(expression: str) -> Any:
-    return lambda df: lsh.spark.removed(df, keep=f.expr(expression))
+def by(**options: Any) -> Any:
+    """A call for the DataFrame with these options; `keep` is an expression of SQL."""
+    return lambda df: lsh.spark.removed(df, **{k: f.expr(v) if k == "keep" else v for k, v in options.items()})
+
+
+def of(*expressions: str, **options: Any) -> Any:
+    """A call for other columns."""
+    return lambda df: lsh.spark.removed(df.selectExpr(*expressions), **options)
 
 
 removed = lsh.spark.removed
 ERRORS = [
     (TypeError, "df must be a Spark DataFrame, got list", lambda df: removed([])),
     (TypeError, "pandas.DataFrame; make one with spark.read or spark.create", lambda df: removed(df.toPandas())),
-    (ValueError, "df has no column 'body'; it has id, text; name another one as text", lambda df: removed(df, "body")),
-    (ValueError, "name another one as id", lambda df: removed(df, id="doc")),
-    (ValueError, "did you mean 'text'", lambda df: removed(df, "`text`")),
-    (ValueError, "it has none; name another one as text", lambda df: removed(df.select())),
-    (
-        ValueError,
-        r"of its own: df.withColumn\('meta_text', functions.col\('meta.text'\)\)$",
-        lambda df: removed(df.select("id", f.struct("text").alias("meta")), "meta.text"),
-    ),
-    (
-        ValueError,
-        r"df has several columns 'id' \(id, ID\); rename or drop",
-        lambda df: removed(df.selectExpr("*", "1 ID")),
-    ),
-    (TypeError, r"df\['id'\] must be a column of type string or binary, got bigint", lambda df: removed(df, text="id")),
-    (TypeError, "cast it", lambda df: removed(df.selectExpr("map(id, id) id", "text"))),
-    (
-        TypeError,
-        "got struct<m:map<bigint,bigint>>",
-        lambda df: removed(df.selectExpr("struct(map(id, id) m) id", "text")),
-    ),
-    (TypeError, "got interval year", lambda df: removed(df.withColumn("id", f.make_ym_interval(f.lit(1))))),
-    (
-        ValueError,
-        r"several rows of '(xy){28}\.\.\. \(\d+ rows\); drop all but one$",
-        lambda df: removed(df.select(f.repeat(f.lit("xy"), 99).alias("id"), "text")),
-    ),
+    (ValueError, "df has no column 'body'; it has id, text; name another one as text", by(text="body")),
+    (ValueError, "name another one as id", by(id="doc")),
+    (ValueError, "did you mean 'text'", by(text="`text`")),
+    (ValueError, "it has none; name another one as text", of()),
+    (ValueError, r"df.withColumn\('meta_text', .*'meta.text'\)\)$", of("id", "struct(text) meta", text="meta.text")),
+    (ValueError, r"df has several columns 'id' \(id, ID\); rename or drop", of("*", "1 ID")),
+    (TypeError, r"df\['id'\] must be a column of type string or binary, got bigint", by(text="id")),
+    (TypeError, "cast it", of("map(id, id) id", "text")),
+    (TypeError, "got struct<m:map<bigint,bigint>>", of("struct(map(id, id) m) id", "text")),
+    (TypeError, "got interval year", of("make_ym_interval(1) id", "text")),
+    (ValueError, r"several rows of '(xy){28}\.\.\. \(\d+ rows\); drop all but one$", of("repeat('xy', 99) id", "text")),
     (
         ValueError,
         "must be unique, got several rows of 1 .2 rows., 2 .2 rows.",
         lambda df: removed(df.unionAll(df).orderBy("id").coalesce(1)),
     ),
-    (ValueError, "must not be null, got 2 nulls", lambda df: removed(df.withColumn("id", f.lit(None).cast("int")))),
-    (ValueError, "threshold must be", lambda df: removed(df, threshold=1.5)),
-    (ValueError, "max_nodes must be 1 or more", lambda df: removed(df, max_nodes=0)),
-    (ValueError, "max_nodes must be at most 2000000000", lambda df: removed(df, max_nodes=2**31)),
-    (ValueError, "unlike_any", with_keep("unlike_any + 1")),
+    (ValueError, "must not be null, got 2 nulls", of("cast(null as int) id", "text")),
+    (ValueError, "threshold must be", by(threshold=1.5)),
+    (ValueError, "max_nodes must be 1 or more", by(max_nodes=0)),
+    (ValueError, "max_nodes must be at most 2000000000", by(max_nodes=2**31)),
+    (ValueError, "unlike_any", by(keep="unlike_any + 1")),
     (ValueError, "keep must be 'first', 'last', 'longest', a col", lambda df: removed(df, keep="likes")),
     (ValueError, r"as a Column: functions.expr\('-likes'\)$", lambda df: removed(df, keep="-likes")),
     (TypeError, "'longest', the name of a column or a Column, got int", lambda df: removed(df, keep=3)),
-    (
-        TypeError,
-        "must be numbers or dates, got .* such as by functions.to_timestamp",
-        lambda df: removed(df, keep="text"),
-    ),
+    (TypeError, "numbers or dates, got .* such as by functions.to_timestamp", lambda df: removed(df, keep="text")),
     (ValueError, "no column 'id desc'; .*keep has no direction: .* use -col", lambda df: removed(df, keep="id desc")),
-    (ValueError, "keep must have the same values each time", with_keep("rand()")),
-    (ValueError, "write it to a table", with_keep("monotonically_increasing_id() + id")),
-    (ValueError, "keep must be an expression .* with one value for each row", with_keep("explode(array(id, id))")),
-    (ValueError, "with one value for each row", with_keep("max(id)")),
-    (ValueError, "of a type with an order, got", with_keep("map(id, id)")),
-    (ValueError, "keep must not be of type interval year", with_keep("make_ym_interval(1)")),
-    (
-        ValueError,
-        "for the lowest use -col, for the oldest .* -unix_micros",
-        lambda df: removed(df, keep=-f.current_date()),
-    ),
-    (
-        ValueError,
-        r"without asc\(\) or desc\(\), got .*: the highest value is kept; for the lowest use -col",
-        lambda df: removed(df, keep=f.col("id").desc()),
-    ),
-    (ValueError, r"without asc\(\) or desc\(\), got ", with_keep("id Asc")),
-    (ValueError, r"without asc\(\) or desc\(\), got ", with_keep("-id desc nulls last")),
+    (ValueError, "keep must have the same values each time", by(keep="rand()")),
+    (ValueError, "write it to a table", by(keep="monotonically_increasing_id() + id")),
+    (ValueError, "keep must be an expression .* with one value for each row", by(keep="explode(array(id, id))")),
+    (ValueError, "with one value for each row", by(keep="max(id)")),
+    (ValueError, "of a type with an order, got", by(keep="map(id, id)")),
+    (ValueError, "keep must not be of type interval year", by(keep="make_ym_interval(1)")),
+    (ValueError, "lowest use -col, for the oldest .* -unix_micros", lambda df: removed(df, keep=-f.current_date())),
+    (ValueError, r"desc\(\), got .*: the highest .* lowest use -col", lambda df: removed(df, keep=f.desc("id"))),
+    (ValueError, r"without asc\(\) or desc\(\), got ", by(keep="id Asc")),
+    (ValueError, r"without asc\(\) or desc\(\), got ", by(keep="-id desc nulls last")),
     *(
         (
             TypeError,

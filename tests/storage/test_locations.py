@@ -1,42 +1,12 @@
-"""Names of files: each kind has the same methods, and names of different kinds are never the same file."""
+"""Names of files: names of different kinds are never the same file."""
 
 from __future__ import annotations
 
-import inspect
 import os
 
 import pytest
 
 from lsh import files
-from lsh.storage import locations
-
-
-def methods(kind: type) -> dict[str, list[str]]:
-    """The public methods of a class, with the names of their parameters; a property has none."""
-    members = inspect.getmembers(kind, lambda one: inspect.isfunction(one) or isinstance(one, property))
-    return {
-        name: list(inspect.signature(member).parameters) if inspect.isfunction(member) else []
-        for name, member in members
-        if not name.startswith("_")
-    }
-
-
-def test_each_kind_has_the_same_methods():
-    assert methods(locations.Local) == methods(locations.Standard) == methods(locations.Url)
-
-
-@pytest.mark.parametrize(
-    ("union", "names"),
-    [
-        (locations.Source, {"size", "opened", "check_unchanged", "close"}),
-        (locations.Sink, {"open", "complete", "commit", "discard"}),
-    ],
-)
-def test_each_way_to_read_and_write_has_the_same_methods(union, names):
-    first, *others = (methods(kind) for kind in union.__args__)
-    assert names <= set(first)
-    for other in others:
-        assert {name: other[name] for name in names} == {name: first[name] for name in names}
 
 
 @pytest.mark.parametrize("name", ["-", "a.tsv", "file:///a.tsv"])

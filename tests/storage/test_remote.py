@@ -172,43 +172,6 @@ def test_a_note_says_that_memory_disappears(tmp_path, memory):
         assert "disappears" not in lsh(tmp_path, "dedup", "in.tsv", *line).stderr.decode()
 
 
-def test_every_command_takes_urls(tmp_path, memory):
-    (tmp_path / "in.tsv").write_bytes(LINES)
-    memory.pipe({"/in.tsv": LINES, "/a.txt": STORY.encode(), "/b.txt.gz": gzip.compress(STORY.encode())})
-    (tmp_path / "a.txt").write_text(STORY)
-    for line in (["stats", "{}in.tsv"], ["show", "{}in.tsv", "a", "c"], ["plan", "--sample", "{}in.tsv"]):
-        local, there = (done(tmp_path, *[word.format(start) for word in line]) for start in ("", "memory://"))
-        assert there.replace(b"memory://", b"") == local
-    done(tmp_path, "pairs", "memory://in.tsv", "-o", "memory://pairs.tsv")
-    assert memory.cat_file("/pairs.tsv") == done(tmp_path, "pairs", "in.tsv")
-    assert done(tmp_path, "compare", "a.txt", "memory://b.txt.gz").startswith(b"exact     1.000000")
-    (tmp_path / "bad.jsonl").write_bytes(b'{"text": "a"}\nnot json\n')
-    line = ["bad.jsonl", "-o", "memory://out.jsonl", "--on-bad-line", "skip", "--rejects", "memory://rejects.txt"]
-    done(tmp_path, "dedup", *line)
-    assert memory.cat_file("/rejects.txt") == b"not json\n"
-
-
-def test_old_documents_at_a_url(tmp_path, memory):
-    memory.pipe({"/old/1.tsv": LINES.splitlines(keepends=True)[0], "/old/2.tsv": b"z\tanother text\n"})
-    (tmp_path / "in.tsv").write_bytes(LINES)
-    done(tmp_path, "dedup", "in.tsv", "--against", "memory://old", "-o", "out.tsv")
-    assert (tmp_path / "out.tsv").read_bytes() == LINES.splitlines(keepends=True)[1]
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize("ending", ["tsv", "tsv.gz", "tsv.xz", "csv", "jsonl", "parquet", "arrow"])
-def test_the_output_is_that_of_local_files(tmp_path, memory, ending):
-    draw = random.Random(1)
-    texts = [" ".join(draw.choices(STORY.split(), k=40)) for _ in range(3000)]
-    texts += draw.sample(texts, 300)
-    write_texts(tmp_path / f"in.{ending}", texts)
-    memory.put_file(str(tmp_path / f"in.{ending}"), f"/in.{ending}")
-    done(tmp_path, "dedup", f"in.{ending}", "-o", f"out.{ending}", "--clusters", "c.tsv")
-    done(tmp_path, "dedup", f"memory://in.{ending}", "-o", f"memory://out.{ending}", "--clusters", "memory://c.tsv")
-    assert memory.cat_file(f"/out.{ending}") == (tmp_path / f"out.{ending}").read_bytes()
-    assert memory.cat_file("/c.tsv") == (tmp_path / "c.tsv").read_bytes() != b""
-
-
 def write_texts(path: Path, texts: list[str]) -> None:
     name, _, packed = path.name.partition(".")[2].partition(".")
     if name in ("parquet", "arrow"):
@@ -235,20 +198,6 @@ def write_texts(path: Path, texts: list[str]) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("source", ["memory://in/part-*.tsv", "memory://in/**", "memory://in", "memory://in/"])
-@pytest.mark.parametrize("out", ["memory://out/", "memory://deep/er/out/", "out/"])
-def test_shards_go_to_as_many_outputs(tmp_path, memory, source, out):
-    memory.pipe_file("/in/part-1.tsv", LINES)
-    memory.pipe_file("/in/part-2.tsv", LINES + b"e\tone more text for the second file\n")
-    done(tmp_path, "dedup", source, "-o", out, "--id-field", "none")
-    if out == "out/":
-        found = contents(tmp_path / "out")
-    else:
-        start = out.removeprefix("memory:/")
-        found = {name.removeprefix(start): data for name, data in stored(memory).items() if name.startswith(start)}
-    assert found == {"part-1.tsv": KEPT, "part-2.tsv": b"e\tone more text for the second file\n"}
-
-
 TEXTS = {"a.txt": STORY, "deep/b.txt": OTHER, "deep/c.txt": STORY.replace("nine", "nina"), "d.md": "something else"}
 
 
@@ -258,24 +207,61 @@ def write_folder(folder: Path) -> None:
         (folder / name).write_text(text)
 
 
-@pytest.mark.parametrize("source", ["memory", "local"])
-@pytest.mark.parametrize("out", ["memory://out", "out"])
-def test_a_folder_of_texts(tmp_path, memory, source, out):
-    write_folder(tmp_path / "in")
-    memory.pipe({f"/in/{name}": text.encode() for name, text in TEXTS.items()})
-    memory.pipe_file("/in/.hidden.txt", b"hidden")
-    (tmp_path / "in" / ".hidden.txt").write_text("hidden")
-    line = ["memory://in" if source == "memory" else "in", "-o", out, "--removed", "removed.tsv"]
-    result = lsh(tmp_path, "dedup", *line)
-    assert result.returncode == 0, result.stderr
-    assert b"1 hidden file not read" in result.stderr
-    kept = {name: text.encode() for name, text in TEXTS.items() if name != "deep/c.txt"}
-    if out == "out":
-        assert {name: data for name, data in contents(tmp_path / "out").items() if data is not None} == kept
-    else:
-        found = stored(memory)
-        assert {n.removeprefix("/out/"): found[n] for n in found if n.startswith("/out/")} == kept
-    assert (tmp_path / "removed.tsv").read_bytes().startswith(b"deep/c.txt\ta.txt\t")
+def write_inputs(folder: Path) -> None:
+    write_folder(folder / "texts")
+    for name, data in {
+        "in.tsv": LINES,
+        "a.txt": STORY.encode(),
+        "b.txt.gz": gzip.compress(STORY.encode()),
+        "bad.jsonl": b'{"text": "a"}\nnot json\n',
+        "texts/.hidden.txt": b"hidden",
+        "old/1.tsv": LINES.splitlines(keepends=True)[0],
+        "old/2.tsv": b"z\tanother text\n",
+        "shards/part-1.tsv": LINES,
+        "shards/part-2.tsv": LINES + b"e\tone more text for the second file\n",
+    }.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+COMMANDS = [
+    "stats IN/in.tsv",
+    "show IN/in.tsv a c",
+    "plan --corpus IN/in.tsv",
+    "pairs IN/in.tsv -o OUT/pairs.tsv",
+    "compare IN/a.txt IN/b.txt.gz",
+    "dedup IN/bad.jsonl -o OUT/out.jsonl --on-bad-line skip --rejects OUT/rejects.txt",
+    "dedup IN/in.tsv --against IN/old -o OUT/out.tsv",
+    "dedup IN/texts -o OUT/kept --removed OUT/removed.tsv",
+    *(f"dedup IN/shards{end} -o OUT/deep/er/ --id-field none" for end in ("", "/", "/**", "/part-*.tsv")),
+    *(f"dedup IN/many.{form} -o OUT/out.{form} --clusters OUT/c.tsv" for form in ["tsv", "tsv.gz", "tsv.xz", "csv"]),
+    *(f"dedup IN/many.{form} -o OUT/out.{form} --clusters OUT/c.tsv" for form in ("jsonl", "parquet", "arrow")),
+]
+
+
+@pytest.mark.few(24)
+@pytest.mark.parametrize("line", COMMANDS)
+@pytest.mark.parametrize(
+    ("source", "out"), [("memory://in", "memory://out"), ("memory://in", "out"), ("in", "memory://out")]
+)
+def test_a_url_gives_what_a_local_name_gives(tmp_path, memory, line, source, out):
+    write_inputs(tmp_path / "in")
+    for name in ("local", "out"):
+        (tmp_path / name).mkdir()
+    if "many" in line:
+        draw = random.Random(1)
+        texts = [" ".join(draw.choices(STORY.split(), k=40)) for _ in range(3000)]
+        write_texts(tmp_path / line.split()[1].replace("IN", "in"), texts + draw.sample(texts, 300))
+    memory.put(str(tmp_path / "in"), "/in", recursive=True)
+    found = []
+    for start, end in (("in", "local"), (source, out)):
+        ran = lsh(tmp_path, *line.replace("IN", start).replace("OUT", end).split())
+        assert ran.returncode == 0, ran.stderr
+        found.append((ran.stdout.replace(b"memory://", b""), b"1 hidden file not read" in ran.stderr))
+    written = [{name: data for name, data in contents(tmp_path / end).items() if data} for end in ("local", "out")]
+    written[1] |= {name[5:]: data for name, data in stored(memory).items() if name.startswith("/out/")}
+    assert (found[0], written[0]) == (found[1], written[1])
+    assert bool(written[0]) == ("OUT" in line)
 
 
 @pytest.mark.parametrize(
@@ -703,30 +689,23 @@ def test_a_url_that_is_signed_for_get_only(tmp_path, web):
     assert (tmp_path / "out.tsv").read_bytes() == KEPT
 
 
-class NoCredentialsError(Exception):
-    """Stands for that of botocore."""
-
-
-class TooManyRedirects(Exception):  # noqa: N818 - as in aiohttp
-    """Stands for that of aiohttp."""
-
-
-class ClientError(Exception):
-    """Stands for an error with a status."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__("https://example.org/?sig=0a1b2c3d")
-        self.status = status
+def package_error(name: str, **attributes: object) -> Exception:
+    """An error such as those of botocore and aiohttp, with a secret in its message."""
+    return type(name, (Exception,), attributes)("https://example.org/?sig=0a1b2c3d")
 
 
 @pytest.mark.parametrize(
     ("error", "kind", "problem"),
     [
-        (NoCredentialsError("t0psecret"), PermissionError, "no credentials found; set AWS_ACCESS_KEY_ID and"),
+        (package_error("NoCredentialsError"), PermissionError, "no credentials found; set AWS_ACCESS_KEY_ID and"),
         (PermissionError("AKIA hunter2"), PermissionError, "access denied; check the credentials and the name"),
-        (ClientError(403), PermissionError, "access denied; check the credentials and the name"),
-        (ClientError(503), OSError, "the server failed (status 503); run again later"),
-        (TooManyRedirects("t0psecret"), OSError, "the server redirects without end; correct the URL"),
+        (
+            package_error("ClientError", status=403),
+            PermissionError,
+            "access denied; check the credentials and the name",
+        ),
+        (package_error("ClientError", status=503), OSError, "the server failed (status 503); run again later"),
+        (package_error("TooManyRedirects"), OSError, "the server redirects without end; correct the URL"),
         (ValueError("give a connection_string"), PermissionError, "no credentials found; set AWS_ACCESS_KEY_ID and"),
         (FileNotFoundError("s3://box"), FileNotFoundError, "No such file or directory"),
         (TimeoutError("t0psecret"), ConnectionError, "the connection failed or was lost (TimeoutError); check the"),

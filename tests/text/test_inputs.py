@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import re
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from producer import INDICES, Node, Producer, damaged, encoded, node, packed, runs, table
+from sharing import together
 from strategies import encode, texts
 
 import lsh
@@ -149,11 +149,10 @@ def test_one_text_of_a_wrong_type(text):
 def test_other_threads_may_change_the_list():
     shared = [f"text number {i} \u6f22" for i in range(2000)]
     expected = {row.tobytes() for row in HASHER.fingerprints(shared)}
-    done = threading.Event()
-    wrong = []
+    taking, wrong = [1, 2, 3], []
 
     def change() -> None:
-        while not done.is_set():
+        while taking:
             shared.append(shared.pop(0))
             del shared[1000:]
             shared.extend(f"text number {i} \u6f22" for i in range(1000, 2000))
@@ -162,15 +161,9 @@ def test_other_threads_may_change_the_list():
         for _ in range(10):
             rows = HASHER.fingerprints(shared, num_threads=2)
             wrong.extend(row for row in rows if row.tobytes() not in expected)
+        taking.pop()
 
-    changer = threading.Thread(target=change)
-    takers = [threading.Thread(target=take) for _ in range(3)]
-    for thread in [changer, *takers]:
-        thread.start()
-    for thread in takers:
-        thread.join()
-    done.set()
-    changer.join()
+    together([change, take, take, take])
     assert not wrong
 
 
@@ -293,7 +286,9 @@ def test_arrays(dtype):
         assert_taken(form, form.tolist())
 
 
-def test_arrays_of_nothing():
+def test_nothing_in_every_form():
+    assert len(pieces("texts", Producer(stream=True, schema=Node("u")))) == 0
+    assert HASHER.fingerprints(Producer(stream=True, schema=Node("u"))).shape == (0, 16)
     assert_taken(np.array([], "S5"), [])
     assert_taken(np.array([b"", b""]), [b"", b""])
     assert_taken(np.zeros(3, "S0"), [b""] * 3)
@@ -549,6 +544,7 @@ DAMAGED_ARRAYS = [
     run_ends("l", 2, 3, 5),
     damaged(table(RUNS), length=7),
 ]
+STRUCTS = damaged(table(Node("u", name="src")), flags=2)
 
 
 @pytest.mark.parametrize(
@@ -558,7 +554,7 @@ DAMAGED_ARRAYS = [
         (
             Node("i"),
             TypeError,
-            r"must be a column of strings or bytes, got Arrow type 'i' \(integer\); pick another column or",
+            r"must be a column of strings .*, got Arrow type 'i' .integer.; pick another column or",
         ),
         (Node("g"), TypeError, "'g' .float"),
         (Node("tdD"), TypeError, "time"),
@@ -574,11 +570,7 @@ DAMAGED_ARRAYS = [
         (Node("c", dictionary=Node("c", dictionary=Node("u"))), TypeError, "'c' .integer"),
         (table(), TypeError, r"must be one column of texts, got a table of 0 \(\); pick a column"),
         (table(Node("u", name="id"), Node("u", name="text")), TypeError, r"table of 2 \('id', 'text'\); pick a column"),
-        (
-            damaged(table(Node("u", name="src")), flags=2),
-            TypeError,
-            r"a column of structs \('src'\); pick one of its fields",
-        ),
+        (STRUCTS, TypeError, r"a column of structs \('src'\); pick one of its fields"),
         (Node("+r", children=()), ValueError, "runs without their ends or values"),
         (Node("+r", children=(Node("i"),)), ValueError, "runs without their ends or values"),
         (Node("+r", children=(Node("I"), Node("u"))), ValueError, "run ends of Arrow type 'I'"),
@@ -603,21 +595,21 @@ def test_arrays_that_are_not_what_the_schema_says(schema):
     assert settled(made)
 
 
-@pytest.mark.parametrize(("chunks", "num_threads"), [(0, 1), (1, 2), (2, 1), (5, 2)])
-def test_a_stream_that_fails(chunks, num_threads):
-    made = Producer(*[node("u", BYTES)] * chunks, stream=True, fail_after=5, schema=Node("u"))
-    with pytest.raises(OSError, match="the Arrow stream of texts failed: the disk is gone") as raised:
+@pytest.mark.parametrize("num_threads", [1, 2])
+@pytest.mark.parametrize(
+    ("chunks", "failure", "message"),
+    [
+        *((chunks, {"fail_after": 5}, ": the disk is gone") for chunks in (0, 1, 2, 5)),
+        (1, {"fail_schema": 22, "reason": None}, ""),
+        (1, {"fail_schema": 22, "reason": b"\xff no utf-8"}, ""),
+    ],
+)
+def test_a_stream_that_fails(chunks, failure, message, num_threads):
+    made = Producer(*[node("u", BYTES)] * chunks, stream=True, schema=Node("u"), **failure)
+    with pytest.raises(OSError, match=f"the Arrow stream of texts failed{message}") as raised:
         HASHER.fingerprints(made, num_threads=num_threads)
-    assert raised.value.errno == 5
+    assert raised.value.errno == next(iter(failure.values()))
     del raised
-    assert settled(made)
-
-
-@pytest.mark.parametrize("reason", [None, b"\xff no utf-8"])
-def test_a_stream_that_fails_at_once(reason):
-    made = Producer(OFFSETS, stream=True, fail_schema=22, reason=reason)
-    with pytest.raises(OSError, match="the Arrow stream of texts failed"):
-        HASHER.fingerprints(made)
     assert settled(made)
 
 
@@ -737,11 +729,6 @@ def test_normalised_columns():
     assert_taken(np.array([encode(text) for text in collection]), collection, hasher)
 
 
-def test_pieces_of_nothing():
-    assert len(pieces("texts", Producer(stream=True, schema=Node("u")))) == 0
-    assert HASHER.fingerprints(Producer(stream=True, schema=Node("u"))).shape == (0, 16)
-
-
 # The real packages.
 
 
@@ -766,37 +753,22 @@ def test_pyarrow():
 
 
 def test_pyarrow_dictionaries_and_run_ends():
-    pa = pytest.importorskip("pyarrow")
+    pa, pc = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.compute")
     array = pa.array(GAPS).dictionary_encode()
     assert_taken(array.cast(pa.dictionary(pa.uint8(), pa.string()))[3:9], GAPS[3:9])
-    values = pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["a", None]))
-    assert_taken(values, [None, "a", None])
-    pc = pytest.importorskip("pyarrow.compute")
+    nulls = pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["a", None]))
+    assert_taken(nulls, [None, "a", None])
     expected = [text for i, text in enumerate(GAPS) for _ in range(i % 3 + 1)]
     array = pc.run_end_encode(pa.array(expected), run_end_type=pa.int16())
     assert_taken(array[2:9], expected[2:9])
     assert_taken(pa.table({"text": array})[3:8], expected[3:8])
-    ends = pa.array([2, 3], pa.int32())
-    for values in (pa.array(["a", "b" * 20]).dictionary_encode(), pa.array(["a", "b" * 20]).cast(pa.string_view())):
-        assert_taken(pa.RunEndEncodedArray.from_arrays(ends, values), ["a", "a", "b" * 20])
+    ends, values = pa.array([2, 3], pa.int32()), pa.array(["a", "b" * 20])
+    for kind in (values.dictionary_encode(), values.cast(pa.string_view())):
+        assert_taken(pa.RunEndEncodedArray.from_arrays(ends, kind), ["a", "a", "b" * 20])
 
 
-def test_pyarrow_readers():
-    pa = pytest.importorskip("pyarrow")
-    batches = [pa.record_batch({"text": pa.array(GAPS[i : i + 3], pa.string())}) for i in range(0, len(GAPS), 3)]
-    reader = pa.RecordBatchReader.from_batches(batches[0].schema, iter(batches))
-    assert np.array_equal(HASHER.fingerprints(reader, missing="empty"), HASHER.fingerprints(GAPS, missing="empty"))
-
-    def fails():
-        yield batches[0]
-        raise ValueError("line 7 is damaged")
-
-    with pytest.raises(OSError, match="line 7 is damaged"):
-        HASHER.fingerprints(pa.RecordBatchReader.from_batches(batches[0].schema, fails()), missing="empty")
-
-
-def test_pyarrow_batches():
-    """An iterable of columns, or of tables with one column, is read as one collection; each may have another type."""
+def test_pyarrow_readers_and_batches():
+    """A reader, or an iterable of columns or tables with one column each, of any type, is one collection."""
     pa = pytest.importorskip("pyarrow")
     batches = [pa.record_batch({"text": pa.array(GAPS[i : i + 3], pa.string())}) for i in range(0, len(GAPS), 3)]
     columns = [
@@ -804,15 +776,27 @@ def test_pyarrow_batches():
         pa.array([], pa.string()),
         pa.chunked_array([GAPS[4:5], GAPS[5:]]),
     ]
+
+    def reader(made):
+        return pa.RecordBatchReader.from_batches(batches[0].schema, made)
+
     expected = HASHER.fingerprints(GAPS, missing="empty")
-    for made in (batches, iter(batches), tuple(columns), (column for column in columns)):
+    for made in (reader(iter(batches)), batches, iter(batches), tuple(columns), (column for column in columns)):
         assert np.array_equal(HASHER.fingerprints(made, missing="empty"), expected)
     result = lsh.deduplicate(lambda: iter(batches), missing="empty")
     assert result.keep.tolist() == lsh.deduplicate(GAPS, missing="empty").keep.tolist()
-    with pytest.raises(TypeError, match=r"table of 2 \('id', 'text'\); pick a column"):
-        HASHER.fingerprints([pa.record_batch({"id": [1], "text": ["a"]})])
-    with pytest.raises(TypeError, match="must be"):
-        HASHER.fingerprints([batches[0], "a text"])
+
+    def fails():
+        yield batches[0]
+        raise ValueError("line 7 is damaged")
+
+    for bad, error, message in (
+        (reader(fails()), OSError, "line 7 is damaged"),
+        ([pa.record_batch({"id": [1], "text": ["a"]})], TypeError, r"table of 2 \('id', 'text'\); pick a column"),
+        ([batches[0], "a text"], TypeError, "must be"),
+    ):
+        with pytest.raises(error, match=message):
+            HASHER.fingerprints(bad, missing="empty")
 
 
 def test_polars():

@@ -110,24 +110,6 @@ def test_many_undecodable_bytes_are_normalised_in_linear_memory():
 # Parameters.
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"n": 0}, ValueError, r"n must be .*got 0"),
-        ({"n": 2.0}, TypeError, r"n must be .*float"),
-        ({"n": "5"}, TypeError, r"n must be .*str"),
-        ({"n": None}, TypeError, r"n must be .*NoneType"),
-        ({"unit": "chars"}, ValueError, r"unit must be .*'chars'"),
-        ({"unit": None}, ValueError, r"unit must be .*None"),
-        ({"normalize": "nfc"}, ValueError, r"normalize must be .*'nfc'"),
-        ({"normalize": True}, ValueError, r"normalize must be .*True"),
-    ],
-)
-def test_bad_parameters(arguments, error, message):
-    with pytest.raises(error, match=message):
-        Shingles(**arguments)
-
-
 # Exact Jaccard similarity.
 
 
@@ -214,10 +196,3 @@ def test_texts_of_a_wrong_type(bad):
         lsh.jaccard_matrix(["a", "b", 3])
     with pytest.raises(TypeError, match=r"others\[1\].*float"):
         lsh.jaccard_matrix(["a", "b"], ["a", 3.0])
-
-
-@pytest.mark.parametrize("bad", [5, "char", {"n": 5}])
-def test_shingles_of_a_wrong_type(bad):
-    for call in (lsh.jaccard, lambda *texts, shingles: lsh.jaccard_matrix(texts, shingles=shingles)):
-        with pytest.raises(TypeError, match="Shingles"):
-            call("a", "b", shingles=bad)

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 import pytest
-from running import done, lsh
+from running import SAMPLE, done, lsh, rows
 
 import lsh as package
 from lsh.store.index import Index
-
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
-
-
-def rows(path: Path) -> list[list[bytes]]:
-    return [line.split(b"\t") for line in path.read_bytes().splitlines()]
 
 
 @pytest.fixture
@@ -36,7 +29,7 @@ def test_equals_the_file(folder, options):
     found = []
     for old in (["--against", "old.tsv"], ["--against-index", "a.index"]):
         done(folder, "dedup", "new.tsv", "-o", "out.tsv", *old, *tables)
-        removed = [row[:4] for row in rows(folder / "removed.tsv")]
+        removed = [row[:4] for row in rows((folder / "removed.tsv").read_bytes())]
         found.append(((folder / "out.tsv").read_bytes(), (folder / "clusters.tsv").read_bytes(), removed))
     assert found[0] == found[1]
     assert {row[3] for row in removed} == {b"new", b"old"}
@@ -66,20 +59,24 @@ def test_ids_of_each_kind_and_no_texts(folder):
         index.add_docs(texts, [17, b"\xff\x01", "a b"])
     options = ["--against-index", "b.index", "--removed", "removed.tsv", "--verify", "sketch", "-q"]
     done(folder, "dedup", "new.tsv", "-o", "out.tsv", *options)
-    assert [row[1:] for row in rows(folder / "removed.tsv") if row[2] == b"1.0" and row[3] == b"old"][:3] == [
+    assert [row[1:] for row in rows((folder / "removed.tsv").read_bytes()) if row[2] == b"1.0" and row[3] == b"old"][
+        :3
+    ] == [
         [b"17", b"1.0", b"old"],
         [b"\xff\x01", b"1.0", b"old"],
         [b"a b", b"1.0", b"old"],
     ]
     done(folder, "dedup", "old.tsv", "new.tsv", "-o", "out.tsv", *options)
-    assert {row[5] for row in rows(folder / "removed.tsv") if row[3] == b"old"} == {os.fsencode(folder / "b.index")}
+    assert {row[5] for row in rows((folder / "removed.tsv").read_bytes()) if row[3] == b"old"} == {
+        os.fsencode(folder / "b.index")
+    }
 
 
 def test_a_day_that_was_added_before_is_noted(folder):
     """What is in the index under the same id is removed, so a second run of a day would lose its documents."""
     command = ["dedup", "new.tsv", "-o", "out.tsv", "--against-index", "a.index"]
     assert b"same id" not in lsh(folder, *command).stderr
-    first = rows(folder / "out.tsv")[0][0]
+    first = rows((folder / "out.tsv").read_bytes())[0][0]
     done(folder, "index", "add", "a.index", "out.tsv", "-q")
     again = lsh(folder, *command)
     assert again.returncode == 0

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import reference
-from running import done, lsh, refused
+from running import SAMPLE, done, json_lines, lsh, refused, sample
 
 import lsh as package
 from lsh.command import console, indexing
@@ -22,17 +22,9 @@ from lsh.command import index as verbs
 from lsh.segments import manifest
 from lsh.store.index import Index
 
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
+TEXTS = {doc_id.decode(): text.decode() for doc_id, text in sample()}
 DAYS = ["2024-01-01", "2024-01-02T06:00:00Z", "2024-01-03T01:00:00+01:00"]
 SECONDS = [1704067200.0, 1704175200.0, 1704240000.0]
-
-
-def sample() -> dict[str, str]:
-    return dict(line.split("\t") for line in SAMPLE.read_text(encoding="utf-8").splitlines())
-
-
-def answers(data: bytes) -> list[dict]:
-    return [json.loads(line) for line in data.splitlines()]
 
 
 def text(number: int) -> str:
@@ -91,11 +83,11 @@ def test_create(tmp_path):
 
 
 def test_documents_are_added_and_found(folder):
-    texts = sample()
+    texts = TEXTS
     sets = {doc_id: set(reference.shingles(one, 8, "char")) for doc_id, one in texts.items()}
     result = lsh(folder, "index", "query", "a.index", SAMPLE)
     assert b"200 documents asked, 200 with matches, " in result.stderr
-    found = answers(result.stdout)
+    found = json_lines(result.stdout)
     assert [one["id"] for one in found] == list(texts)
     for one in found[:20]:
         expected = {}
@@ -110,7 +102,7 @@ def test_documents_are_added_and_found(folder):
     with Index.open(folder / "a.index") as index:
         assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == texts
     assert lsh(folder, "index", "query", "a.index", SAMPLE, "-q", "-o", "found.jsonl").stderr == b""
-    assert answers((folder / "found.jsonl").read_bytes()) == found
+    assert json_lines((folder / "found.jsonl").read_bytes()) == found
     result = lsh(folder, "index", "add", "a.index", SAMPLE)
     assert b"200 documents added, 200 of them in place of others, 200 in the index, " in result.stderr
     assert b"text: column 2; id: column 1\n" in result.stderr
@@ -120,14 +112,16 @@ def test_documents_are_added_and_found(folder):
 
 
 def test_a_text_and_stored_documents_can_be_asked_for(folder):
-    texts = sample()
-    (found,) = answers(done(folder, "index", "query", "a.index", "--text", texts["s002"], "--top", 2))
+    texts = TEXTS
+    (found,) = json_lines(done(folder, "index", "query", "a.index", "--text", texts["s002"], "--top", 2))
     assert list(found) == ["matches"]
-    assert answers(done(folder, "index", "query", "a.index", "--text", "")) == [{"matches": []}]
+    assert json_lines(done(folder, "index", "query", "a.index", "--text", "")) == [{"matches": []}]
     assert [match["id"] for match in found["matches"]] == ["s002", "s003"]
     asked = ["--id", "s002", "--id", "s001"]
-    found = answers(done(folder, "index", "query", "a.index", *asked, "--min-similarity", 0.93))
-    assert answers(done(folder, "index", "query", "a.index", "--id", "s002", "s001", "--min-similarity", 0.93)) == found
+    found = json_lines(done(folder, "index", "query", "a.index", *asked, "--min-similarity", 0.93))
+    assert (
+        json_lines(done(folder, "index", "query", "a.index", "--id", "s002", "s001", "--min-similarity", 0.93)) == found
+    )
     assert [(one["id"], one["matches"][0]["id"]) for one in found] == [("s002", "s003"), ("s001", "s166")]
     assert all(match["similarity"] >= 0.93 for one in found for match in one["matches"])
     with Index.open(folder / "a.index") as index:
@@ -184,15 +178,15 @@ def test_records_without_ids_are_named_by_file_and_number(tmp_path):
     with Index.open(tmp_path / "x.index") as index:
         expected = {"a.txt:1": "one", "a.txt:2": "two", "b.txt:1": "three", "c.csv:1": "four", "d.jsonl:1": "five"}
         assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == {**expected, "pipe/1": "six"}
-    assert [one["id"] for one in answers(done(tmp_path, "index", "query", "x.index", "d.jsonl"))] == ["1"]
-    found = answers(done(tmp_path, "index", "query", "x.index", "a.txt", "b.txt"))
+    assert [one["id"] for one in json_lines(done(tmp_path, "index", "query", "x.index", "d.jsonl"))] == ["1"]
+    found = json_lines(done(tmp_path, "index", "query", "x.index", "a.txt", "b.txt"))
     assert [one["id"] for one in found] == ["a.txt:1", "a.txt:2", "b.txt:1"]
 
 
 def test_ids_of_other_types_are_printed(tmp_path):
     with Index.create(tmp_path / "x.index", texts="stored") as index:
         index.add_docs([text(0)] * 6, ["é", b"bytes\xff", -7, "7x", "\ud800", 8])
-    (found,) = answers(done(tmp_path, "index", "query", "x.index", "--text", text(0)))
+    (found,) = json_lines(done(tmp_path, "index", "query", "x.index", "--text", text(0)))
     assert [match["id"] for match in found["matches"]] == ["é", "bytes\udcff", -7, "7x", "\ud800", 8]
     done(tmp_path, "index", "remove", "x.index", os.fsdecode(b"bytes\xff"), "8")
     assert list(Index.open(tmp_path / "x.index")) == ["é", -7, "7x", "\ud800"]
@@ -294,7 +288,7 @@ def test_documents_are_removed(folder):
     assert "1 id not in the index: 'unknown'; nothing was removed, use --unknown skip" in message
     result = lsh(folder, "index", "remove", "a.index", "s001", "--ids", "ids.txt", "--unknown", "skip")
     assert result.stderr == b"3 documents removed, 1 unknown id skipped, 197 in the index\n"
-    assert sorted(Index.open(folder / "a.index")) == sorted(set(sample()) - {"s001", "s003", "s004"})
+    assert sorted(Index.open(folder / "a.index")) == sorted(set(TEXTS) - {"s001", "s003", "s004"})
     many = [f"x{i}" for i in range(9)]
     assert "9 ids not in the index: 'x0', 'x1', 'x2', 'x3', 'x4', ..." in refused(
         folder, "index", "remove", "a.index", *many
@@ -311,7 +305,7 @@ def test_all_documents_whose_ids_are_printed_alike_are_removed(tmp_path):
     for _ in range(2):
         assert f"'{2**63}'" in refused(tmp_path, "index", "remove", "x.index", str(2**63))
         assert "1 id not in the index" in refused(tmp_path, "index", "remove", "x.index", "8" * 5000)
-        listed = answers(done(tmp_path, "index", "list", "x.index", "-o", "-", "7", "8", "9", "--texts"))
+        listed = json_lines(done(tmp_path, "index", "list", "x.index", "-o", "-", "7", "8", "9", "--texts"))
         assert [one["text"] for one in listed] == ["text 0", "text 3", "text 4"]
         with Index.open(tmp_path / "x.index", "a") as index:
             index.compact()
@@ -347,20 +341,20 @@ def test_indexes_are_merged(folder):
 
 
 def test_documents_are_listed(folder):
-    texts = sample()
+    texts = TEXTS
     with Index.open(folder / "a.index", "a") as index:
         odd = "bytes \udcff\ud800"
         index.add_docs(["in time", odd.encode("utf-8", "surrogatepass")], [7, b"\xff"], times=[1.5, None])
         index.remove("s001")
         new = {7: (1.5, "in time"), "\udcff": (None, odd)}
         expected = ["\udcff" if new_id == b"\xff" else new_id for new_id in index]
-    found = answers(done(folder, "index", "list", "a.index"))
+    found = json_lines(done(folder, "index", "list", "a.index"))
     assert found == [{"id": doc_id, "time": new.get(doc_id, (None,))[0]} for doc_id in expected]
     assert set(expected) == {*texts, *new} - {"s001"}
     done(folder, "index", "list", "a.index", "--texts", "-o", "list.jsonl")
-    with_texts = answers((folder / "list.jsonl").read_bytes())
+    with_texts = json_lines((folder / "list.jsonl").read_bytes())
     assert with_texts == [{**one, "text": new[one["id"]][1] if one["id"] in new else texts[one["id"]]} for one in found]
-    some = answers(done(folder, "index", "list", "a.index", "7", "s002", "--texts"))
+    some = json_lines(done(folder, "index", "list", "a.index", "7", "s002", "--texts"))
     assert some == [{"id": 7, "time": 1.5, "text": "in time"}, {"id": "s002", "time": None, "text": texts["s002"]}]
     assert "no document of the index has the id 's001'" in refused(folder, "index", "list", "a.index", "s002", "s001")
     done(folder, "index", "create", "b.index", "--texts", "none", "-q")  # the list makes another index

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
-from running import done, lsh
+from running import SAMPLE, done, json_lines, lsh
 
 from lsh.store.index import Index
-
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +19,6 @@ def folder(tmp_path_factory):
         done(made, "index", "create", name, "--texts", texts, "-q")
         done(made, "index", "add", name, SAMPLE, "-q")
     return made
-
-
-def lines(data: bytes) -> list[dict]:
-    return [json.loads(line) for line in data.splitlines()]
 
 
 @pytest.mark.few(2)
@@ -39,14 +32,14 @@ def lines(data: bytes) -> list[dict]:
     ],
 )
 def test_duplicates_and_pairs_are_those_of_the_library(folder, tmp_path, options, arguments):
-    found = lines(done(folder, "index", "dedup", "a.index", *options))
+    found = json_lines(done(folder, "index", "dedup", "a.index", *options))
     with Index.open(folder / "a.index") as index:
         assert found == [duplicate._asdict() for duplicate in index.deduplicate(**arguments)]
         assert len(found) > 30
         assert len(index) == 200
         if "keep" not in arguments:
             done(folder, "index", "pairs", "a.index", *options, "-o", tmp_path / "pairs.jsonl")
-            written = lines((tmp_path / "pairs.jsonl").read_bytes())
+            written = json_lines((tmp_path / "pairs.jsonl").read_bytes())
             assert [tuple(line.values()) for line in written] == list(index.find_pairs(**arguments))
             assert len(written) > 30
             assert list(written[0]) == ["a", "b", "similarity"]
@@ -61,7 +54,7 @@ def test_duplicates_are_removed(folder, tmp_path):
     before = list(Index.open(own / "a.index"))
     result = lsh(own, "index", "dedup", "a.index", "--remove", "-o", "removed.jsonl")
     assert result.stderr.startswith(b"200 documents, 72 near duplicates, 72 removed, 128 in the index, ")
-    written = lines((own / "removed.jsonl").read_bytes())
+    written = json_lines((own / "removed.jsonl").read_bytes())
     removed, left = [line["id"] for line in written], list(Index.open(own / "a.index"))
     assert (len(removed), left) == (72, [doc_id for doc_id in before if doc_id not in removed])
     assert {line["kept"] for line in written} <= set(left)

@@ -23,12 +23,11 @@ import warnings
 from pathlib import Path
 
 import pytest
-from running import DEFAULT_SIGNALS, TIMEOUT, contents, done, environment, lsh, process, refused
+from running import DEFAULT_SIGNALS, SAMPLE, TIMEOUT, contents, done, environment, lsh, process, refused, sample
 
 import lsh as package
 from lsh.command.main import main
 
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 COMMANDS = ["dedup", "pairs", "show", "compare", "plan", "stats", "version"]
 
 STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
@@ -70,8 +69,7 @@ def test_help_says_the_exit_codes(tmp_path, command):
 @pytest.mark.few(2)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_examples_of_the_help_run(tmp_path, command):
-    rows = [line.split(b"\t") for line in SAMPLE.read_bytes().split(b"\n")[:-1]]
-    records = [json.dumps({"id": row[0].decode(), "text": row[1].decode()}).encode() + b"\n" for row in rows]
+    records = [json.dumps({"id": one.decode(), "text": text.decode()}).encode() + b"\n" for one, text in sample()]
     (tmp_path / "news.tsv.gz").write_bytes(gzip.compress(SAMPLE.read_bytes()))
     (tmp_path / "part-1.jsonl.gz").write_bytes(gzip.compress(b"".join(records[:150])))
     (tmp_path / "part-2.jsonl.gz").write_bytes(gzip.compress(b"".join(records[150:])))

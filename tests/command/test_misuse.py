@@ -11,10 +11,9 @@ import os
 import re
 import shlex
 import sys
-from pathlib import Path
 
 import pytest
-from running import done, process, refused
+from running import SAMPLE, done, process, refused
 
 from lsh.command import main
 from lsh.store.index import Index
@@ -22,7 +21,6 @@ from lsh.store.index import Index
 STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
 OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
 DOCUMENTS = b"\n".join([STORY, OTHER, STORY.replace(b"nine", b"nina"), STORY, OTHER]) + b"\n"
-SAMPLE = str(Path(__file__).resolve().parents[2] / "examples" / "sample.tsv")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 import reference
-from running import done, lsh
+from running import done, json_lines, lsh
 
 from lsh import Index, Screen
 from lsh.command import screen as command
 
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 TEXTS = {
     "a": "the harbour of the northern town was closed for a week because of ice and strong wind from the east",
     "b": "the harbour of the northern town was closed for a week because of ice and strong wind from the west",
@@ -22,8 +21,8 @@ TEXTS = {
 
 
 def verdicts(data: bytes) -> dict[str, tuple[str, list[str]]]:
-    lines = [json.loads(line) for line in data.splitlines()]
-    return {one["id"]: (one["decision"], [match["id"] for match in one["matches"]]) for one in lines}
+    found = json_lines(data)
+    return {one["id"]: (one["decision"], [match["id"] for match in one["matches"]]) for one in found}
 
 
 def exact(a: str, b: str) -> float:

@@ -12,19 +12,15 @@ import re
 from pathlib import Path
 
 import pytest
-from running import contents, done, refused
+from running import SAMPLE, contents, done, refused, sample
 
 import lsh as package
 from lsh import presets, report
 
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 SVG, PNG = b"<?xml", b"\x89PNG"
 
 
-def sample() -> tuple[list[bytes], list[bytes]]:
-    """The ids and the texts."""
-    ids, texts = zip(*(line.split(b"\t") for line in SAMPLE.read_bytes().split(b"\n")[:-1]))
-    return list(ids), list(texts)
+IDS, TEXTS = map(list, zip(*sample()))
 
 
 def table(page: str, name: str) -> list[list[str]]:
@@ -51,12 +47,11 @@ def jsonl(path: Path, records: list[dict]) -> Path:
 
 
 def test_the_page_is_that_of_the_function(tmp_path):
-    ids, texts = sample()
     done(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--report", "report.html", "--threshold", "0.7")
     hasher = package.MinHasher(128, scheme="fss", shingles=package.Shingles(8))
     expected = report.html(
-        package.deduplicate(texts, 0.7, hasher=hasher),
-        texts=texts,
+        package.deduplicate(TEXTS, 0.7, hasher=hasher),
+        texts=TEXTS,
         parameters={
             "INPUT": SAMPLE,
             "--output": "out.tsv",
@@ -64,7 +59,7 @@ def test_the_page_is_that_of_the_function(tmp_path):
             "--missing": "error",
             "--on-bad-line": "error",
         },
-        ids=ids,
+        ids=IDS,
     )
     assert (tmp_path / "report.html").read_text("utf-8") == expected
     assert 'id="survival"' not in expected  # one file is only one source
@@ -75,11 +70,10 @@ def test_the_page_of_new_and_old_documents(tmp_path):
     (tmp_path / "old.tsv").write_bytes(b"".join(lines[:80]))
     (tmp_path / "new.tsv").write_bytes(b"".join(lines[80:]))
     page = reported(tmp_path, "new.tsv", "--against", "old.tsv")
-    ids, texts = sample()
     hasher = package.MinHasher(128, scheme="fss", shingles=package.Shingles(8))
     assert page == report.html(
-        package.deduplicate(texts[80:], 0.8, hasher=hasher, against=texts[:80]),
-        texts=texts[80:],
+        package.deduplicate(TEXTS[80:], 0.8, hasher=hasher, against=TEXTS[:80]),
+        texts=TEXTS[80:],
         parameters={
             "INPUT": "new.tsv",
             "--against": "old.tsv",
@@ -88,9 +82,9 @@ def test_the_page_of_new_and_old_documents(tmp_path):
             "--missing": "error",
             "--on-bad-line": "error",
         },
-        ids=ids[80:],
-        against=texts[:80],
-        against_ids=ids[:80],
+        ids=IDS[80:],
+        against=TEXTS[:80],
+        against_ids=IDS[:80],
     )
     assert "compared with 80 old documents" in page
 
@@ -156,11 +150,10 @@ def test_files_are_sources(tmp_path):
 
 @pytest.mark.parametrize("name", presets.NAMES)
 def test_a_preset_is_that_of_the_library(tmp_path, name):
-    ids, texts = sample()
-    result = package.deduplicate(texts, **presets.preset(name).options())
+    result = package.deduplicate(TEXTS, **presets.preset(name).options())
     answer = done(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--preset", name, "--json", "--report", "report.html")
     kept = [line.split(b"\t")[0] for line in (tmp_path / "out.tsv").read_bytes().splitlines()]
-    assert kept == [identity for identity, stays in zip(ids, result.keep) if stays]
+    assert kept == [identity for identity, stays in zip(IDS, result.keep) if stays]
     counts = json.loads(answer)
     assert counts["removed"] == len(result.removed) > 0
     assert counts["threshold"] == presets.preset(name).threshold

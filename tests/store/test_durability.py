@@ -431,38 +431,23 @@ def test_each_byte_is_flipped(small_index, some):
 
 
 @few_or_all
-def test_each_file_is_cut(small_index, some):
+def test_a_file_that_is_cut_missing_or_another_one_is_named(small_index, tmp_path, some):
     folder, expected = small_index
     rng = random.Random(4)
+    Index.create(tmp_path / "other", **SETTINGS).close()
     for name in files_of(folder):
-        data = (folder / name).read_bytes()
+        data, kind = (folder / name).read_bytes(), name.partition("-")[0]
         for size in range(len(data)) if not some else sorted(rng.sample(range(len(data)), min(20, len(data)))):
             assert damaged(folder, name, data[:size], expected), (name, size)
         more = damaged(folder, name, data + bytes(8), expected)
-        assert more or name.startswith("log")  # what follows the last commit of a log was never committed
-
-
-def test_a_missing_file_is_named(small_index):
-    folder, _ = small_index
-    for name in files_of(folder):
+        assert more or kind == "log"  # what follows the last commit of a log was never committed
         (folder / name).rename(folder / "elsewhere")
         with pytest.raises((IndexDamagedError, FileNotFoundError), match=name):
             Index.open(folder)
         (folder / "elsewhere").rename(folder / name)
-
-
-def test_files_of_another_index_are_refused(small_index, tmp_path, monkeypatch):
-    """Each file is whole, but not the one that the manifest names."""
-    folder, expected = small_index
-    for name in files_of(folder):
-        if name != "manifest":
-            others = [other for other in files_of(folder) if other.partition("-")[0] == name.partition("-")[0] != name]
-            for other in {*others} - {name}:
-                assert damaged(folder, name, (folder / other).read_bytes(), expected)
-    Index.create(tmp_path / "other", **SETTINGS).close()
-    (log,) = (name for name in os.listdir(tmp_path / "other") if name.startswith("log"))
-    (own,) = (name for name in os.listdir(folder) if name.startswith("log"))
-    assert damaged(folder, own, (tmp_path / "other" / log).read_bytes(), expected)
+        others = {*folder.glob(f"{kind}-*"), *(tmp_path / "other").glob(f"{kind}-*")} - {folder / name}
+        for other in others:  # whole, but not the one that the manifest names
+            assert damaged(folder, name, other.read_bytes(), expected)
 
 
 # A model.

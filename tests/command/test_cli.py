@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import reference
-from running import SAMPLE, contents, done, lsh, refused, rows, sample
+from running import contents, done, lsh, refused, rows, sample
 
 import lsh as package
 from lsh.command import console
@@ -82,20 +82,6 @@ def test_the_summary_is_one_line_on_stderr(news, more, monkeypatch):
     assert 0.5 * whole < total <= whole
     monkeypatch.setattr(console, "MIN_SECONDS", 1e9)
     assert b"MB/s" not in lsh(news, "dedup", "news.txt", "-o", "out.txt").stderr
-
-
-def test_sample(tmp_path):
-    """On the sample of the repository no near duplicate is missed, and no other text is touched."""
-    texts = sample()
-    done(tmp_path, "dedup", SAMPLE, "-o", "unique.tsv", "--removed", "removed.tsv")
-    expected = reference.deduplicate_exact([text for _, text in texts], 0.8, n=8, unit="char")
-    kept = [b"\t".join(row) + b"\n" for row, stays in zip(texts, expected.kept, strict=True) if stays]
-    assert (tmp_path / "unique.tsv").read_bytes() == b"".join(kept)
-    removed = [
-        [texts[i][0], texts[j][0], repr(similarity).encode()]
-        for i, (j, similarity, _) in sorted(expected.removed.items())
-    ]
-    assert rows((tmp_path / "removed.tsv").read_bytes()) == removed
 
 
 @pytest.mark.few(1)

@@ -408,24 +408,35 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, commits: int) -> None:
     monkeypatch.setattr(Index, "add_docs", add_docs)
 
 
+@pytest.fixture
+def interrupted(tmp_path, monkeypatch):
+    """A function that runs `lsh index add` on a new index and interrupts it after some commits."""
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+
+    def run(commits: int, *names: str) -> bytes:
+        with monkeypatch.context() as patch:
+            stop_after(patch, commits)
+            result = lsh(tmp_path, "index", "add", "x.index", *names)
+        assert result.returncode == 130
+        return result.stderr
+
+    return run
+
+
 @pytest.mark.parametrize("by_time", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_an_interrupted_run_continues(tmp_path, monkeypatch, by_time):
+def test_an_interrupted_run_continues(tmp_path, monkeypatch, interrupted, by_time):
     monkeypatch.setattr(verbs, "COMMIT_SECONDS" if by_time else "COMMIT_DOCUMENTS", 0.0 if by_time else 1)
     for number in range(2):
         write_lines(tmp_path / f"{number}.jsonl", range(number * 10_000, number * 10_000 + 9_000))
     expected = {f"d{i}" for number in range(2) for i in range(number * 10_000, number * 10_000 + 9_000)}
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
     command = ["index", "add", "x.index", "0.jsonl", "1.jsonl"]
     stored, added = 0, []
     real = Index.add_docs
     for commits in (1, 0, 2):
-        with monkeypatch.context() as patch:
-            stop_after(patch, commits)
-            result = lsh(tmp_path, *command)
-        assert result.returncode == 130
-        assert (b"continuing after an interrupt: after " in result.stderr) == (stored > 0)
-        assert b"the index has changed" not in result.stderr
-        assert (b" committed; the same command continues after them\n" in result.stderr) == (commits > 0)
+        said = interrupted(commits, "0.jsonl", "1.jsonl")
+        assert (b"continuing after an interrupt: after " in said) == (stored > 0)
+        assert b"the index has changed" not in said
+        assert (b" committed; the same command continues after them\n" in said) == (commits > 0)
         with Index.open(tmp_path / "x.index") as index:
             assert len(index) > stored or commits == 0
             stored = len(index)
@@ -467,14 +478,11 @@ def test_the_place_is_part_of_the_commit(tmp_path, monkeypatch, small_steps, is_
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_continues_after_other_commands(tmp_path, monkeypatch, small_steps):
+def test_an_interrupted_run_continues_after_other_commands(tmp_path, interrupted, small_steps):
     write_lines(tmp_path / "x.jsonl", range(9_000))
     write_lines(tmp_path / "y.jsonl", range(100_000, 109_000))
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
     for name in ("x.jsonl", "y.jsonl"):
-        with monkeypatch.context() as patch:
-            stop_after(patch, 2)
-            assert lsh(tmp_path, "index", "add", "x.index", name).returncode == 130
+        interrupted(2, name)
     done(tmp_path, "index", "remove", "x.index", "d0", "d100001", "-q")
     done(tmp_path, "index", "add", "x.index", "-", "--format", "tsv", "-q", stdin=b"d1\ta newer version")
     for name in ("x.jsonl", "y.jsonl"):
@@ -490,16 +498,13 @@ def test_an_interrupted_run_continues_after_other_commands(tmp_path, monkeypatch
         assert index.text_of("d1") == b"a newer version"
 
 
-def test_few_interrupted_commands_are_remembered(tmp_path, monkeypatch, small_steps):
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+def test_few_interrupted_commands_are_remembered(tmp_path, interrupted, small_steps):
     write_lines(tmp_path / "x.jsonl", range(9_000))
     with Index.open(tmp_path / "x.index", "a") as index:
         earlier = {f"add {number}": {"file": 0, "count": 1, "time": 1000 - number} for number in range(40)}
         earlier["add 39"]["time"] = "a text"
         index._commit(earlier | {"add": {"digest": "0", "file": 0, "count": 1}, "screen": {"reject": 0.7}})
-    with monkeypatch.context() as patch:
-        stop_after(patch, 1)
-        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
+    interrupted(1, "x.jsonl")
     names = list(manifest.read_manifest(str(tmp_path / "x.index")).note)
     assert {name for name in names if len(name) < 10} == {"screen", *(f"add {number}" for number in range(16))}
     assert len(names) == 18
@@ -531,7 +536,7 @@ def test_progress_is_in_bytes(tmp_path, monkeypatch):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("change", ["renamed", "file", "order", "option"])
-def test_another_run_starts_anew(tmp_path, monkeypatch, small_steps, change):
+def test_another_run_starts_anew(tmp_path, interrupted, small_steps, change):
     """Also if the number of files, their size and their last time are as before, and the order is another one."""
     names, options = ["0.jsonl", "1.jsonl"], []
     if change == "renamed":
@@ -542,10 +547,7 @@ def test_another_run_starts_anew(tmp_path, monkeypatch, small_steps, change):
     else:
         for number in range(2):
             write_lines(tmp_path / f"{number}.jsonl", range(number * 10_000, number * 10_000 + 9_000))
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    with monkeypatch.context() as patch:
-        stop_after(patch, 1 if change == "renamed" else 2)
-        assert lsh(tmp_path, "index", "add", "x.index", *names).returncode == 130
+    interrupted(1 if change == "renamed" else 2, *names)
     if change == "renamed":
         (tmp_path / "texts" / "d.txt").rename(tmp_path / "texts" / "A.txt")
     if change == "file":

@@ -7,31 +7,21 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-from running import environment
+from running import environment, sample
 
 import lsh
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-DOCS = REPOSITORY / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.fixture(scope="module")
-def picture() -> str:
-    return (DOCS / "report.svg").read_bytes().decode("utf-8")
-
-
-def test_the_script_writes_the_committed_file(tmp_path, picture):
+def test_the_script_writes_the_committed_file_with_the_figures_of_the_run(tmp_path):
     made = tmp_path / "made.svg"
-    script = [sys.executable, str(DOCS / "picture.py"), str(made)]
+    script = [sys.executable, str(REPOSITORY / "docs" / "picture.py"), str(made)]
     subprocess.run(script, check=True, cwd=tmp_path, env=environment())
-    assert made.read_bytes().decode("utf-8") == picture
-
-
-def test_it_has_the_figures_of_the_run(picture):
-    lines = (REPOSITORY / "examples" / "sample.tsv").read_bytes().decode("utf-8").split("\n")[:-1]
-    counts = lsh.deduplicate([line.split("\t")[1] for line in lines], 0.8).summary()
+    picture = made.read_bytes()
+    assert picture == (REPOSITORY / "docs" / "report.svg").read_bytes()
+    counts = lsh.deduplicate([text for _, text in sample()], 0.8).summary()
     words = ["".join(text.itertext()) for text in ElementTree.fromstring(picture).iter(f"{SVG}text")]
     assert f"{counts['removed']} of {counts['documents']} documents are duplicates" in words
     assert words[words.index("Documents kept") + 1] == f"{counts['kept']}"

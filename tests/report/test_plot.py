@@ -7,7 +7,6 @@ the documented behaviour of each function. Tests that draw are skipped, with the
 from __future__ import annotations
 
 import dataclasses
-import doctest
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import reference
 
 import lsh
 from lsh import plot
+from lsh.report import text_plot
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FUNCTIONS = {  # each with valid arguments
@@ -141,12 +141,7 @@ def test_a_planned_curve_and_its_threshold(pyplot):
     names = ["6x6+13x7", "6x6+13x7 and sketch filter: 0.9908", "threshold 0.8"]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == names
     assert "is found and verified with 0.9908" in str(bands)
-
-
-def test_a_plan_without_a_filter_has_one_curve(pyplot):
-    plan = lsh.plan(0.8, 0.99)
-    unfiltered = dataclasses.replace(plan, loss=0.0)
-    ax = plot.s_curve(unfiltered, lsh.Bands(20, 5), plan)
+    ax = plot.s_curve(dataclasses.replace(bands, loss=0.0), lsh.Bands(20, 5), bands)  # the first one has no filter
     names = ["6x6+13x7", "20x5", "6x6+13x7", "6x6+13x7 and sketch filter"]
     assert [line.get_label() for line in ax.lines] == names
     assert ax.lines[3].get_color() == ax.lines[2].get_color()
@@ -231,23 +226,22 @@ def test_a_matrix_of_two_collections_and_its_scale(pyplot):
         (plot.similarity_matrix, ([0.5],), {}, ValueError, r"shape \(n, m\), got \(1,\)"),
         (plot.similarity_matrix, (np.empty((0, 0)),), {}, ValueError, r"one similarity or more, got shape \(0, 0\)"),
         (plot.similarity_matrix, ([[-0.1]],), {}, ValueError, "similarities must be from 0 to 1, got -0.1"),
+        (text_plot.s_curve, ("20x5",), {}, TypeError, r"bands must be a Bands or a Plan, got str; use lsh\.Bands"),
+        (text_plot.s_curve, (lsh.Bands(20, 5),), {"width": 39}, ValueError, "width must be 40 or more, got 39"),
+        (text_plot.s_curve, (lsh.Bands(20, 5),), {"width": 1001}, ValueError, "width must be at most 1000, got 1001"),
+        (text_plot.s_curve, (lsh.Bands(20, 5),), {"height": 3}, ValueError, "height must be 4 or more, got 3"),
+        (text_plot.s_curve, (lsh.Bands(20, 5),), {"width": 60.5}, TypeError, "width must be a whole number, got float"),
+        (text_plot.s_curve, (lsh.Bands(20, 5),), {"threshold": 1.5}, ValueError, "threshold must be 0 to 1, got 1.5"),
     ],
 )
 def test_bad_values(monkeypatch, draw, arguments, options, error, message):
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # these checks come first and do not need matplotlib
     with pytest.raises(error, match=message):
         draw(*arguments, **options)
+
+
+@pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
+def test_the_extra_is_named(monkeypatch, draw):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r'lsh\.plot needs matplotlib: run pip install "lsh-dedup\[plot\]"'):
         draw(*FUNCTIONS[draw])
-
-
-def test_the_document_of_the_plots(pyplot, monkeypatch):
-    monkeypatch.chdir(REPOSITORY / "examples")
-    result = doctest.testfile(
-        str(REPOSITORY / "docs" / "plots.md"),
-        module_relative=False,
-        optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE,
-        encoding="utf-8",
-    )
-    assert result.attempted >= 15
-    assert result.failed == 0

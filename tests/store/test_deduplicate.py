@@ -141,12 +141,14 @@ def check_against(new: Texts, index: Index, old: dict[Any, str], **named: Any) -
 
 
 def check_inside(index: Index, old: dict[Any, str], **named: Any) -> int:
-    """Compare what is removed of an index with what is removed of the list of its texts; return how many are."""
-    ids = list(old)
-    same = {"hasher": HASHER, "bands": PLAN.bands, "threshold": 0.7}
-    removed = lsh.deduplicate(list(old.values()), **{**same, **named}).removed
+    """Compare removals and pairs of an index with those of the list of its texts; return how many are removed."""
+    ids, listed, same = list(old), list(old.values()), {"hasher": HASHER, "bands": PLAN.bands, "threshold": 0.7}
+    removed = lsh.deduplicate(listed, **{**same, **named}).removed
     expected = [(ids[row[0]], ids[row[1]], *row[2:]) for row in removed.tolist()]
     assert list(map(tuple, index.deduplicate(**named))) == expected
+    own = {name: value for name, value in named.items() if name not in ("keep", "clusters")}
+    pairs = [(ids[i], ids[j], similarity) for i, j, similarity in lsh.find_pairs(listed, **{**same, **own})]
+    assert list(index.find_pairs(**own)) == pairs
     return len(expected)
 
 
@@ -178,6 +180,9 @@ def test_equals_the_list(tmp_path, sketch, num_old, num_new):
     if sketch == "8bit":
         check_against(new, index, old, keep="longest")
         check_against(new, index, old, keep=np.arange(num_new) % 17)
+        listed = lsh.find_pairs(list(old.values()), 0.7, hasher=HASHER, bands=PLAN.bands, verify=None)
+        pairs = {(list(old)[i], list(old)[j]) for i, j, _ in listed}
+        assert {pair[:2] for pair in index.find_pairs(verify=None)} == pairs
     assert len(list(index)) == len(old)
 
 
@@ -387,26 +392,6 @@ def test_errors(tmp_path):
     index.close()
     with pytest.raises(ValueError, match=r"^the index is closed"):
         lsh.deduplicate(["a text"], against=index)
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize("verify", ["exact", "sketch", None])
-@pytest.mark.parametrize("settings", [{}, {"sketch": "full"}, {"sketch": "none"}], ids=str)
-def test_pairs_are_those_of_the_list(tmp_path, settings, verify):
-    with filled(tmp_path / "index", corpus(1, 200), **settings) as index:
-        ids = list(index)
-        texts = [index.text_of(doc_id) for doc_id in ids]
-        found = list(index.find_pairs(0.75, verify=verify))
-        if settings.get("sketch") or verify != "sketch":  # else estimates are of 8 bits
-            listed = lsh.find_pairs(texts, 0.75, hasher=HASHER, bands=PLAN.bands, verify=verify)
-            expected = {(ids[i], ids[j]): similarity for i, j, similarity in listed}
-            assert {pair[:2] for pair in found} == set(expected)
-            if settings.get("sketch") or verify == "exact":
-                assert found == [(*pair, expected[pair]) for pair in expected]
-        assert len(found) > 100
-        assert len({frozenset(map(repr, pair[:2])) for pair in found}) == len(found)
-        removed = {duplicate.id for duplicate in index.deduplicate(0.75, verify=verify)}
-        assert removed <= {doc_id for pair in found for doc_id in pair[:2]}
 
 
 @pytest.mark.parametrize(

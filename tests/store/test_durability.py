@@ -434,7 +434,9 @@ def test_each_byte_is_flipped(small_index, some):
 def test_a_file_that_is_cut_missing_or_another_one_is_named(small_index, tmp_path, some):
     folder, expected = small_index
     rng = random.Random(4)
-    Index.create(tmp_path / "other", **SETTINGS).close()
+    with Index.create(tmp_path / "other", **SETTINGS) as index:
+        index.add(text(1), 1)
+        index.compact()
     for name in files_of(folder):
         data, kind = (folder / name).read_bytes(), name.partition("-")[0]
         for size in range(len(data)) if not some else sorted(rng.sample(range(len(data)), min(20, len(data)))):

@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -37,13 +38,11 @@ def test_pairs_of_a_file(tmp_path, n, unit, threshold):
     documents = [row for row in sample() if b"crowns" in row[1]][:70]
     (tmp_path / "in.tsv").write_bytes(b"".join(b"\t".join(row) + b"\n" for row in documents))
     options = ["--ngram", n, "--unit", unit, "--threshold", threshold, "--bands", "64x2"]
-    sets = [set(reference.shingles(text, n, unit)) for _, text in documents]
-    expected = []
-    for i, (first, _) in enumerate(documents):
-        for j, (second, _) in enumerate(documents[i + 1 :], i + 1):
-            similarity = len(sets[i] & sets[j]) / len(sets[i] | sets[j])
-            if similarity >= threshold:
-                expected.append([first, second, repr(similarity).encode()])
+    expected = [
+        [first, second, repr(similarity).encode()]
+        for (first, text), (second, other) in combinations(documents, 2)
+        if (similarity := reference.jaccard(text, other, n, unit)) >= threshold
+    ]
     assert len(expected) >= 5
     assert rows(done(tmp_path, "pairs", "in.tsv", *options)) == expected
 

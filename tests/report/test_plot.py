@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import reference
+from running import sample
 
 import lsh
 from lsh import plot
 from lsh.report import text_plot
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 FUNCTIONS = {  # each with valid arguments
     plot.s_curve: (lsh.Bands(20, 5),),
     plot.similarity_histogram: ([0.8, 0.9],),
@@ -40,18 +39,11 @@ def pyplot(monkeypatch):
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
-    lines = (REPOSITORY / "examples" / "sample.tsv").read_bytes().decode("utf-8").split("\n")[:-1]
-    return [line.split("\t")[1] for line in lines]
+    return [text.decode() for _, text in sample()]
 
 
 def heights(ax) -> list[float]:
     return [bar.get_height() for bar in ax.patches]
-
-
-def jaccard(a: str, b: str, n: int) -> float:
-    """Jaccard similarity of the sets of n consecutive characters."""
-    one, other = ({text[i : i + n] for i in range(len(text) - n + 1)} for text in (a, b))
-    return len(one & other) / len(one | other)
 
 
 # The figures of the documents: three lines draw each.
@@ -79,12 +71,8 @@ def test_the_similarities_of_candidates(pyplot, texts):
     found = [(i, j) for i, j, _ in lsh.find_pairs(texts, hasher=hasher, bands=lsh.Bands(20, 5), verify=None)]
     ax = plot.similarity_histogram([lsh.jaccard(texts[i], texts[j], shingles=hasher.shingles) for i, j in found])
 
-    sets = [frozenset(reference.shingles(text, 5, "byte")) for text in texts]
-    expected = [0] * 50
-    for i, j in found:
-        shared, either = len(sets[i] & sets[j]), len(sets[i] | sets[j])
-        expected[min(50 * shared // either, 49)] += 1
-    assert heights(ax) == expected
+    exact = [reference.jaccard(texts[i], texts[j], 5, "byte") for i, j in found]
+    assert heights(ax) == np.histogram(exact, 50, (0, 1))[0].tolist()
     assert sum(heights(ax)) == len(found) > 60
     ax = plot.similarity_histogram([], threshold=0.8)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["threshold 0.8"]
@@ -100,7 +88,7 @@ def test_the_matrices_of_the_lecture(pyplot, texts):
 
     assert (left, right) == tuple(axes)
     exact, estimated = left.images[0].get_array(), right.images[0].get_array()
-    assert np.array_equal(exact, [[jaccard(a, b, 3) for b in texts[:30]] for a in texts[:30]])
+    assert np.array_equal(exact, [[reference.jaccard(a, b, 3, "char") for b in texts[:30]] for a in texts[:30]])
     rows = hasher.fingerprints(texts[:30])
     assert np.array_equal(estimated, [[(one == other).mean() for other in rows] for one in rows])
     assert left.images[0].get_clim() == right.images[0].get_clim() == (0, 1)  # so the colours mean the same

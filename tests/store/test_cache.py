@@ -28,6 +28,7 @@ import reference
 import strategies
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from indexing import FERRY, FERRY_LESS
 
 import lsh
 import lsh.lsh
@@ -38,11 +39,6 @@ from lsh.store.banded import BandedStore
 
 both_sizes = pytest.mark.parametrize("hashbytes", [4, 8])
 
-FERRY = (
-    "The ferry to the outer islands was two hours late on Monday because a seal had fallen asleep on the slipway "
-    "and the harbour master would not have it woken. Passengers were served soup."
-)
-FERRY_LESS = FERRY.replace("outer ", "")  # one word removed
 MARKET = (
     "ONIONS DEAR THIS WEEK STOP GROWERS BLAME WET FIELDS STOP TRADERS AT QUILL STREET BLAME GROWERS STOP SACK "
     "NOW NINE CROWNS STOP WAS SIX IN MAY STOP"

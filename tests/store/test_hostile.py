@@ -7,7 +7,6 @@ manifest; then all checksums are made right again.
 from __future__ import annotations
 
 import contextlib
-import json
 import random
 import shutil
 import tempfile
@@ -22,7 +21,7 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from indexing import SETTINGS, text
+from indexing import SETTINGS, seal_manifest, text
 
 import lsh.segments.log
 from lsh.segments import file_format
@@ -128,19 +127,6 @@ def seal_log(data: bytearray) -> None:
         checksum = lsh.segments.log._record_checksum(number, at, bytes(data[at : at + 16]), payload)
         data[at + 16 : at + 24] = checksum.to_bytes(8, "little")
         at = end
-
-
-def seal_manifest(folder: Path, change: Any) -> None:
-    """Change the values of the manifest."""
-    path = folder / "manifest"
-    data = path.read_bytes()
-    values = json.loads(data[file_format.HEADER.itemsize : -8])
-    change(values)
-    body = json.dumps(values).encode()
-    head = file_format.structure(
-        file_format.HEADER, magic=file_format.MANIFEST_MAGIC, version=file_format.VERSION, size=len(body)
-    )
-    path.write_bytes(head + body + file_format.checksum(head + body).to_bytes(8, "little"))
 
 
 def mutate(data: bytearray, rng: random.Random, first: int) -> None:

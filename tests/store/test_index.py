@@ -19,7 +19,7 @@ import indexing
 import numpy as np
 import pytest
 import running
-from indexing import HASHER, SETTINGS, contents, reopened, text
+from indexing import FERRY, FERRY_LESS, HASHER, SETTINGS, contents, reopened, text
 
 import lsh
 import lsh.segments.manifest
@@ -28,17 +28,6 @@ import lsh.store.writer
 from lsh.segments import file_format, log
 from lsh.store import query
 from lsh.store.index import Index, IndexLockedError
-
-FERRY = (
-    "The ferry to the outer islands was two hours late on Monday because a seal had fallen asleep on the slipway "
-    "and the harbour master would not have it woken. Passengers were served soup."
-)
-FERRY_LESS = FERRY.replace("outer ", "")
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
 
 
 @pytest.mark.parametrize("texts", ["stored", None])

@@ -25,11 +25,6 @@ from lsh.store import memtable
 from lsh.store.index import Index
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
-
-
 def interrupted_once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, *, after: bool) -> None:
     """Let a function raise KeyboardInterrupt at its next call, before or after its work."""
     real: Callable[..., Any] = getattr(owner, name)

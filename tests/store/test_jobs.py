@@ -19,12 +19,6 @@ from lsh.segments import manifest
 from lsh.store import query
 from lsh.store.index import Index, IndexDamagedError, IndexReplacedError
 
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
-
-
 # Removing and times.
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import random
 import shutil
 import threading
@@ -18,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
-from lsh.segments import file_format
 from lsh.store.index import Index, IndexDamagedError
 from lsh.store.screen import COMPONENTS, DECISIONS, RECALL, SHINGLES, Screen, Verdict
 
@@ -35,13 +33,7 @@ def text(number: int, changed: int = 0, length: int = 60) -> str:
 
 def exact(a: str, b: str) -> float:
     """The similarity of two texts by three words."""
-    first, second = (set(reference.shingles(one.lower(), 3, "word")) for one in (a, b))
-    return len(first & second) / len(first | second)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
+    return reference.jaccard(a.lower(), b.lower(), 3, "word")
 
 
 def test_the_defaults(folder):
@@ -264,13 +256,8 @@ def test_threads_add_one_of_equal_documents(folder):
 def test_a_hostile_note_is_refused(folder):
     """The checksum is right."""
     Screen.create(folder).close()
-    data = (folder / "manifest").read_bytes()
     for note in ([], {"a": 1}, {"screen": {"reject": []}}, {"screen": {"reject": {}}}, 1, "x"):
-        body = json.dumps({**json.loads(data[file_format.HEADER.itemsize : -8]), "note": note}).encode()
-        head = file_format.structure(
-            file_format.HEADER, magic=file_format.MANIFEST_MAGIC, version=file_format.VERSION, size=len(body)
-        )
-        (folder / "manifest").write_bytes(head + body + file_format.checksum(head + body).to_bytes(8, "little"))
+        indexing.seal_manifest(folder, lambda values, note=note: values.update(note=note))
         with pytest.raises(IndexDamagedError, match="manifest is damaged: "):
             Screen.open(folder)
 

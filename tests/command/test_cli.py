@@ -17,14 +17,12 @@ from pathlib import Path
 
 import pytest
 import reference
-from running import contents, done, lsh, refused, rows, sample
+from running import OTHER, STORY, contents, done, lsh, refused, rows, sample
 
 import lsh as package
 from lsh.command import console
 from lsh.command.main import main
 
-STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
-OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
 THIRD = b"a tortoise laid an egg on sunday and was given another name by everyone but the accountant"
 CLOSE = STORY.replace(b"nine", b"nina")
 DOCUMENTS = b"\n".join([STORY, OTHER, CLOSE, THIRD, OTHER]) + b"\n"

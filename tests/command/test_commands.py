@@ -13,7 +13,6 @@ import re
 import sys
 from collections import Counter
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -138,20 +137,15 @@ def test_compare_unpacks(tmp_path):
     )
 
 
-def normalised(folder: Path) -> None:
-    """Two files of one document each, which differ only in case, white space, punctuation and normal form."""
-    (folder / "a.txt").write_text("The  caf\u00e9, at Last\n", "utf-8")
-    (folder / "b.txt").write_text("the cafe\u0301 at last\n", "utf-8")
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     "dropped", [None, "--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize"]
 )
 def test_normalisations(tmp_path, dropped):
     """With all four options the texts are equal; without any one of them they differ. This holds for each command."""
-    normalised(tmp_path)
-    (tmp_path / "in.txt").write_bytes((tmp_path / "a.txt").read_bytes() + (tmp_path / "b.txt").read_bytes())
+    texts = ["The  caf\u00e9, at Last\n".encode(), "the cafe\u0301 at last\n".encode()]
+    for name, data in (("a.txt", texts[0]), ("b.txt", texts[1]), ("in.txt", b"".join(texts))):
+        (tmp_path / name).write_bytes(data)
     given = ["--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize=NFC"]
     given = [option for option in given if dropped is None or not option.startswith(dropped)]
     same = dropped is None
@@ -163,7 +157,7 @@ def test_normalisations(tmp_path, dropped):
     keywords = {option[2:].partition("=")[0].replace("-", "_"): True for option in given}
     keywords |= {"normalize": "NFC"} if "normalize" in keywords else {}
     shingles = package.Shingles(3, **keywords)
-    texts = (tmp_path / "in.txt").read_bytes().splitlines()
+    texts = [text.removesuffix(b"\n") for text in texts]
     stats = json.loads(done(tmp_path, "stats", "in.txt", "--ngram", 3, *given, "--json"))
     assert stats["shingles"]["max"] == max(len(shingles.of(text)) for text in texts)
     planned = package.plan(shingles=shingles, background=texts, documents=2)

@@ -23,15 +23,26 @@ import warnings
 from pathlib import Path
 
 import pytest
-from running import DEFAULT_SIGNALS, SAMPLE, TIMEOUT, contents, done, environment, lsh, process, refused, sample
+from running import (
+    DEFAULT_SIGNALS,
+    OTHER,
+    SAMPLE,
+    STORY,
+    TIMEOUT,
+    contents,
+    done,
+    environment,
+    lsh,
+    process,
+    refused,
+    sample,
+)
 
 import lsh as package
 from lsh.command.main import main
 
 COMMANDS = ["dedup", "pairs", "show", "compare", "plan", "stats", "version"]
 
-STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
-OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
 DOCUMENTS = b"\n".join([STORY, OTHER, STORY.replace(b"nine", b"nina"), OTHER]) + b"\n"
 KEPT = b"\n".join([STORY, OTHER]) + b"\n"
 MAIN = "from lsh.command.main import main"

@@ -13,13 +13,11 @@ import shlex
 import sys
 
 import pytest
-from running import SAMPLE, done, process, refused
+from running import OTHER, SAMPLE, STORY, done, process, refused
 
 from lsh.command import main
 from lsh.store.index import Index
 
-STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
-OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
 DOCUMENTS = b"\n".join([STORY, OTHER, STORY.replace(b"nine", b"nina"), STORY, OTHER]) + b"\n"
 
 

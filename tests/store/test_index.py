@@ -10,15 +10,14 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
 import indexing
 import numpy as np
 import pytest
 import running
+import sharing
 from indexing import FERRY, FERRY_LESS, HASHER, SETTINGS, contents, reopened, text
 
 import lsh
@@ -379,31 +378,11 @@ def test_create_goes_on_after_a_crash(folder):
         shutil.rmtree(folder)
 
 
-def test_threads_share_an_index(folder, monkeypatch):
+def test_threads_share_an_index(tmp_path, monkeypatch):
+    """With many segments and merges."""
     indexing.small_limits(monkeypatch)
-    stop = threading.Event()
-
-    def write(first):
-        for i in range(first, first + 25):
-            index.add(text(i), i)
-            if i % 5 == 0:
-                index.commit()
-
-    def read(one):
-        while not stop.is_set():
-            one.refresh()
-            ids = list(one)
-            assert len(set(ids)) == len(ids)
-            for doc_id in ids[:3]:
-                assert [match.id for match in one.query(text(doc_id))] == [doc_id]
-
-    with Index.create(folder, **SETTINGS) as index, Index.open(folder) as reader, ThreadPoolExecutor(5) as pool:
-        reads = [pool.submit(read, one) for one in (index, reader)]
-        list(pool.map(write, [0, 100, 200]))
-        stop.set()
-        for done in reads:
-            done.result()
-        assert sorted(index) == [*range(25), *range(100, 125), *range(200, 225)]
+    sharing.change_index(sharing.make_texts(4, 20), 3, 8, tmp_path)  # compares what is stored, found and read
+    assert len(Index.open(tmp_path / "shared")) == 3 * 8 * 3
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="requires fork")

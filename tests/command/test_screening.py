@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import reference
@@ -97,12 +98,8 @@ def test_thresholds_can_be_given_and_changed(folder):
 @pytest.mark.parametrize("output", ["out.jsonl", "/dev/full"])
 def test_a_run_that_fails_adds_nothing(folder, monkeypatch, output):
     """Interrupted, or with an output that cannot be written."""
-
-    def interrupt(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
     if output == "out.jsonl":
-        monkeypatch.setattr(command.indexing, "line", interrupt)
+        monkeypatch.setattr(command.indexing, "line", Mock(side_effect=KeyboardInterrupt))
     elif not Path(output).exists():
         pytest.skip("requires /dev/full")
     result = lsh(folder, "screen", "x.index", "new.jsonl", "-o", output)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import indexing
 import pytest
@@ -248,16 +249,17 @@ def test_power_is_lost_twice(tmp_path, monkeypatch):
 
 # A writer that is killed.
 
-KILLED = """
+LIMITED = """
 import sys
 import indexing, random
 from lsh.store.index import Index
 from lsh.store import writer
 for name, value in indexing.LIMITS.items():
     setattr(writer, name, value)
-folder, seed = sys.argv[1], int(sys.argv[2])
-rng = random.Random(seed)
-with Index.open(folder, "a") as index:
+"""
+KILLED = """
+rng = random.Random(int(sys.argv[2]))
+with Index.open(sys.argv[1], "a") as index:
     print("opened", flush=True)
     for batch in range(10**9):
         first = len(index)
@@ -268,15 +270,16 @@ with Index.open(folder, "a") as index:
 """
 
 
+def started(script: str, folder: Path, *more: object, **streams: Any) -> subprocess.Popen:
+    """Start a writer of an index with small limits."""
+    command = [sys.executable, "-c", LIMITED + script, str(folder), *map(str, more)]
+    environment = running.environment(PYTHONPATH=os.pathsep.join(sys.path))
+    return subprocess.Popen(command, env=environment, cwd=folder.parent, **streams)
+
+
 def killed_once(folder: Path, rng: random.Random) -> int:
     """Run a writer and kill it at a random moment; return how many documents it had committed, 0 if none."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(folder), str(rng.randrange(2**31))],
-        stdout=subprocess.PIPE,
-        env=running.environment(PYTHONPATH=os.pathsep.join(sys.path)),
-        cwd=folder.parent,
-        text=True,
-    )
+    process = started(KILLED, folder, rng.randrange(2**31), stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     committed = 0
     assert process.stdout.readline() == "opened\n"
@@ -318,12 +321,6 @@ def test_a_killed_writer(tmp_path, seed, times):
 
 
 WRITING = """
-import sys
-import indexing
-from lsh.store.index import Index
-from lsh.store import writer
-for name, value in indexing.LIMITS.items():
-    setattr(writer, name, value)
 with Index.open(sys.argv[1], "a") as index:
     for first in range(0, 400, 5):
         index.add_docs([indexing.text(i) for i in range(first, first + 5)], range(first, first + 5))
@@ -341,11 +338,7 @@ def test_readers_have_snapshots_while_another_process_writes(tmp_path):
     """Each commit adds five documents and removes five; it also merges segments and replaces logs."""
     folder = tmp_path / "index"
     Index.create(folder, **SETTINGS).close()
-    python = {"env": running.environment(PYTHONPATH=os.pathsep.join(sys.path)), "cwd": tmp_path}
-    with (
-        subprocess.Popen([sys.executable, "-c", WRITING, str(folder)], stdin=subprocess.PIPE, **python) as process,
-        Index.open(folder) as index,
-    ):
+    with started(WRITING, folder, stdin=subprocess.PIPE) as process, Index.open(folder) as index:
         sizes = set()
         while process.poll() is None:
             index.refresh()

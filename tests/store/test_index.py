@@ -12,6 +12,7 @@ import subprocess
 import sys
 import weakref
 from datetime import datetime, timezone
+from unittest.mock import Mock
 
 import indexing
 import numpy as np
@@ -548,12 +549,9 @@ def test_recall_at_the_threshold(folder, sketch, texts):
 def test_a_note_is_committed_with_the_changes(tmp_path, monkeypatch):
     """It is pending after a commit that failed, and gone after a rollback; another commit leaves it as it is."""
 
-    def no_space(*_: object) -> None:
-        raise OSError("no space")
-
     def fail(note):
         with monkeypatch.context() as patch:
-            patch.setattr(lsh.store.writer, "write_new_manifest", no_space)
+            patch.setattr(lsh.store.writer, "write_new_manifest", Mock(side_effect=OSError("no space")))
             with pytest.raises(OSError, match="no space"):
                 index._commit(note)
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import indexing
 import pytest
@@ -106,11 +107,8 @@ def test_a_merge_that_fails_changes_nothing(tmp_path, monkeypatch, error):
     own, other = filled(tmp_path / "a", 0, 10), filled(tmp_path / "b", 5, 15)
     before, files = contents(own), sorted(os.listdir(tmp_path / "a"))
 
-    def failing(*values: object) -> None:
-        raise error
-
     with monkeypatch.context() as patched:
-        patched.setattr(lsh.store.writer, "merge_segments", failing)
+        patched.setattr(lsh.store.writer, "merge_segments", Mock(side_effect=error))
         with pytest.raises(type(error)):
             own.merge(other)
     assert contents(own) == before
@@ -151,9 +149,7 @@ def test_a_full_disk_keeps_no_files_of_failed_commits(folder, monkeypatch, after
 
 @pytest.mark.parametrize("large", [False, True])
 def test_an_error_of_the_disk_names_the_file(folder, monkeypatch, large):
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # the system knows only a descriptor
-
+    full = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))  # the system knows only a descriptor
     with Index.create(folder, **SETTINGS) as index:
         index.add(text(1), 1)
         index._writer._state.needs_manifest = large
@@ -166,11 +162,8 @@ def test_an_error_of_the_disk_names_the_file(folder, monkeypatch, large):
 
 
 def test_too_many_open_files_are_named(folder, monkeypatch):
-    def fails(*_: object, **__: object) -> None:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
     filled(folder, 0, 3).close()
-    monkeypatch.setattr("mmap.mmap", fails)
+    monkeypatch.setattr("mmap.mmap", Mock(side_effect=OSError(errno.EMFILE, os.strerror(errno.EMFILE))))
     for mode in ("r", "a"):
         with pytest.raises(OSError, match="segment-000") as raised:
             Index.open(folder, mode)
@@ -288,11 +281,8 @@ def test_an_error_after_the_log_was_read_loses_no_commit(folder, monkeypatch):
         real = manifest.read_manifest
 
         def failing(path: str, known: manifest.Manifest | None = None) -> manifest.Manifest:
-            patch_read_manifest(monkeypatch, failed)
+            patch_read_manifest(monkeypatch, Mock(side_effect=OSError(24, "Too many open files", path)))
             return real(path, known)
-
-        def failed(path: str, known: object = None) -> None:
-            raise OSError(24, "Too many open files", path)
 
         patch_read_manifest(monkeypatch, failing)
         with pytest.raises(OSError, match="Too many open files"):

@@ -7,6 +7,7 @@ import random
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import indexing
 import numpy as np
@@ -264,11 +265,8 @@ def test_a_hostile_note_is_refused(folder):
 
 @pytest.mark.parametrize("then", ["screen", "index"])
 def test_an_interrupted_creation_leaves_no_index(tmp_path, monkeypatch, then):
-    def interrupt(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr("lsh.store.writer.replace_manifest", interrupt)
+        patch.setattr("lsh.store.writer.replace_manifest", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             Screen.create(tmp_path / "x", 0.8, 0.6)
     assert not (tmp_path / "x" / "manifest").exists()

@@ -126,9 +126,9 @@ def done(folder: Path, *arguments: object, run: Callable[..., Completed] = lsh, 
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    """Every name in the folder with the content of the file."""
+    """Every name in the folder with the content of the file, except the lock of an index, which has a time."""
     return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() and path.name != "lock" else None
         for path in sorted(folder.rglob("*"))
     }
 

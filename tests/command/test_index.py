@@ -35,12 +35,6 @@ def write_lines(path: Path, numbers: range) -> None:
     path.write_text("".join(json.dumps({"id": f"d{i}", "text": text(i)}) + "\n" for i in numbers), encoding="utf-8")
 
 
-@pytest.fixture(autouse=True)
-def constant_lock(monkeypatch):
-    """The file of the lock has the time at which it was locked, and `refused` compares all files."""
-    monkeypatch.setattr("lsh.segments.disk.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
-
-
 @pytest.fixture
 def folder(tmp_path):
     """A folder with an index of the sample."""

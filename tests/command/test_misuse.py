@@ -21,16 +21,8 @@ from lsh.store.index import Index
 DOCUMENTS = b"\n".join([STORY, OTHER, STORY.replace(b"nine", b"nina"), STORY, OTHER]) + b"\n"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def constant_lock():
-    """The file of the lock has the time at which it was locked, and `refused` compares all files."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lsh.segments.disk.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
-        yield
-
-
 @pytest.fixture(scope="module")
-def news(tmp_path_factory, constant_lock):
+def news(tmp_path_factory):
     """A folder with files, folders and indexes, which refused commands leave as it is."""
     folder = tmp_path_factory.mktemp("news")
     files = {

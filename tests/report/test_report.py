@@ -60,8 +60,6 @@ class Page(HTMLParser):
         self.rows: dict[str, list[list[str]]] = {}
         self.tiles: list[list[str]] = []
         self.pairs: dict[str, list[str]] = {}
-        self.marks: list[str] = []
-        self.foot: list[str] = []
         self.sections: dict[str, str] = {}
         self._open: list[tuple[str, dict[str, str | None]]] = []
         self.feed(source)
@@ -85,8 +83,6 @@ class Page(HTMLParser):
             self.rows[self._id("table")][-1].append("")
         elif tag == "dt":
             self.tiles.append([])
-        elif tag == "mark":
-            self.marks.append("")
         if tag in ("dt", "dd"):
             self.tiles[-1].append("")
         if tag == "bdi" and dict(attributes).get("class") == "words":
@@ -104,8 +100,6 @@ class Page(HTMLParser):
             self.rows[self._id("table")][-1][-1] += data
         if "dt" in tags or "dd" in tags:
             self.tiles[-1][-1] += data
-        if "mark" in tags:
-            self.marks[-1] += data
         if any(attributes.get("class") == "words" for _, attributes in self._open):
             self.pairs[self._id("div")][-1] += data
         for _, attributes in self._open:
@@ -785,7 +779,7 @@ def test_a_choice_names_every_text_that_is_read(texts, sample_pairs):
     assert choice.against_positions == sorted(set(choice.against_positions))
 
 
-def test_a_choice_is_a_value(texts, run):
+def test_a_choice_is_a_value_of_its_result(texts, run):
     sizes = np.array([len(text) for text in texts])
     choice = report.choose(run[0], sizes=sizes)
     names = {"Choice": report.Choice, "Pair": report.Pair}
@@ -794,18 +788,14 @@ def test_a_choice_is_a_value(texts, run):
     assert report.choose(run[0], sizes=sizes, sample_pairs=40) != choice
     with pytest.raises(dataclasses.FrozenInstanceError):
         choice.sample = ()
-    for pairs_of_a_side in (choice.removed, choice.near):  # no document is in two pairs
-        documents = [document for pair in pairs_of_a_side for document in pair.documents]
-        assert len(documents) == len(set(documents)) == 24
-
-
-def test_a_choice_is_of_its_result(texts, run):
-    choice = report.choose(run[0], sizes=[len(text) for text in texts])
     few = lsh.deduplicate(texts[:20], 0.7, hasher=HASHER, bands=BANDS)
     with pytest.raises(ValueError, match=r"choice must be made for this result, which has 20 documents, got one with"):
         report.html(few, texts=texts[:20], choice=choice)
     with pytest.raises(ValueError, match="sample_pairs cannot be combined with choice; pass sample_pairs to"):
         report.html(run[0], texts=texts, choice=choice, sample_pairs=500_000)
+    for pairs_of_a_side in (choice.removed, choice.near):  # no document is in two pairs
+        documents = [document for pair in pairs_of_a_side for document in pair.documents]
+        assert len(documents) == len(set(documents)) == 24
 
 
 def test_random_removals_are_drawn_from_all(texts, run, parsed):

@@ -13,6 +13,7 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
+from indexing import FERRY
 
 import lsh
 import lsh.engine.corpus
@@ -66,17 +67,12 @@ def texts_of(index: Index) -> dict[Any, str]:
     return {doc_id: index.text_of(doc_id).decode() for doc_id in index}
 
 
-SEAL = (
-    "A seal slept on the slipway, so the ferry to the outer islands left two hours late. Passengers were served soup."
-)
-
-
 @pytest.mark.parametrize("move", [None, Index.commit, Index.compact])
 def test_the_order_is_that_of_arrival(tmp_path, move):
     """Also where a later document has an earlier time, so that it is in another segment."""
     with Index.create(tmp_path / "index", texts="stored") as index:
         for i, day in enumerate([5, 0, 9, 5]):
-            index.add(SEAL + " " * i, i, time=day * 86400)
+            index.add(FERRY + " " * i, i, time=day * 86400)
             if move is Index.commit:
                 index.compact()
         if move is not None:
@@ -84,13 +80,13 @@ def test_the_order_is_that_of_arrival(tmp_path, move):
         assert list(index) == [0, 1, 2, 3]
         assert [(one.id, one.kept) for one in index.deduplicate()] == [(1, 0), (2, 0), (3, 0)]
         assert [pair[:2] for pair in index.find_pairs()] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
-        index.add_docs([SEAL, SEAL], [4, 0], times=[0, 86400])  # the second one in place of the first document
+        index.add_docs([FERRY, FERRY], [4, 0], times=[0, 86400])  # the second one in place of the first document
         if move is not None:
             move(index)
         assert list(index) == [1, 2, 3, 4, 0]
-        assert [match.id for match in index.query(SEAL, min_similarity=1.0)] == [4, 0]
-        assert [match.id for match in index.query(SEAL, min_similarity=1.0, top=1)] == [4]
-        result = lsh.deduplicate([SEAL], against=index)
+        assert [match.id for match in index.query(FERRY, min_similarity=1.0)] == [4, 0]
+        assert [match.id for match in index.query(FERRY, min_similarity=1.0, top=1)] == [4]
+        result = lsh.deduplicate([FERRY], against=index)
         assert result.old_ids is not None
         assert [result.old_ids[i] for i in result.removed["kept"].tolist()] == [4]
         with Index.create(tmp_path / "other", texts="stored") as other:

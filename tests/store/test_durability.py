@@ -178,6 +178,25 @@ def test_each_operation_fails(tmp_path, monkeypatch, afterwards, number, some):
     assert failures > 10
 
 
+def lose_again(monkeypatch: pytest.MonkeyPatch, folder: Path, found: Contents, rng: random.Random) -> None:
+    """Open what is left after a loss of power, and commit; in half of the cases, the power is lost again."""
+    disk, after = LosingDisk(ends_at=rng.choice([0, rng.randint(1, 12)])), folder.with_name(f"{folder.name} again")
+    disk.know(folder)
+    use_disk(monkeypatch, disk)
+    index, possible = None, [found | {"last": (text(7), None)}]
+    try:
+        index = Index.open(folder, "a")
+        index.add(text(7), "last")
+        index.commit()
+    except CrashError:
+        possible.append(found)
+    if index is not None:
+        index._release()
+    disk.survivors(after, rng)
+    use_disk(monkeypatch, LosingDisk())
+    assert stored(after) in possible
+
+
 @few_or_all
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_power_is_lost_at_each_operation(tmp_path, monkeypatch, seed, some):
@@ -202,49 +221,9 @@ def test_power_is_lost_at_each_operation(tmp_path, monkeypatch, seed, some):
             found = stored(survived)
             assert found in story.possible(), (step, disk.steps[-3:])
             if found is not None:
-                with Index.open(survived, "a") as index:
-                    index.add(text(7), "last")
-                assert stored(survived) == found | {"last": (text(7), None)}
+                lose_again(monkeypatch, survived, found, rng)
         shutil.rmtree(folder)
         shutil.rmtree(left)
-
-
-def test_power_is_lost_twice(tmp_path, monkeypatch):
-    """A writer that opens what is left after a loss of power loses its power, too."""
-    indexing.small_limits(monkeypatch)
-    count = number_of_steps(tmp_path / "whole", monkeypatch)
-    rng = random.Random(11)
-    for attempt in range(8):
-        first, second, third = (tmp_path / f"{name}{attempt}" for name in "abc")
-        disk = LosingDisk(ends_at=rng.randint(10, count))
-        use_disk(monkeypatch, disk)
-        story = Story()
-        assert isinstance(story.tell(first), CrashError)
-        if story.index is None:
-            continue
-        story.index._release()
-        disk.survivors(second, rng)
-        use_disk(monkeypatch, LosingDisk())
-        found = stored(second)
-        assert found in story.possible()
-        if found is None:
-            continue
-        disk = LosingDisk(ends_at=rng.randint(1, 12))
-        disk.know(second)
-        use_disk(monkeypatch, disk)
-        index, more = None, found | {"more": (text(3), None)}
-        try:
-            index = Index.open(second, "a")
-            index.add(text(3), "more")
-            index.commit()
-            committed = [more]
-        except CrashError:
-            committed = [found, more]
-        if index is not None:
-            index._release()
-        disk.survivors(third, rng)
-        use_disk(monkeypatch, LosingDisk())
-        assert stored(third) in committed
 
 
 # A writer that is killed.

@@ -71,10 +71,6 @@ def use(folder: Path) -> None:
             index = Index.open(folder, "a")
         except (IndexDamagedError, FileNotFoundError):
             return
-        use_opened(folder, index)
-
-
-def use_opened(folder: Path, index: Index) -> None:
     actions = [
         lambda: list(index),
         lambda: index.query_docs([text(i) for i in range(22)]),

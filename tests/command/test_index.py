@@ -77,12 +77,11 @@ def test_create(tmp_path):
 
 
 def test_documents_are_added_and_found(folder):
-    texts = TEXTS
-    sets = {doc_id: set(reference.shingles(one, 8, "char")) for doc_id, one in texts.items()}
+    sets = {doc_id: set(reference.shingles(one, 8, "char")) for doc_id, one in TEXTS.items()}
     result = lsh(folder, "index", "query", "a.index", SAMPLE)
     assert b"200 documents asked, 200 with matches, " in result.stderr
     found = json_lines(result.stdout)
-    assert [one["id"] for one in found] == list(texts)
+    assert [one["id"] for one in found] == list(TEXTS)
     for one in found[:20]:
         expected = {}
         for other, shingles in sets.items():
@@ -94,7 +93,7 @@ def test_documents_are_added_and_found(folder):
         assert all(match["verified"] for match in one["matches"])
         assert all(match["interval"] == [match["similarity"]] * 2 for match in one["matches"])
     with Index.open(folder / "a.index") as index:
-        assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == texts
+        assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == TEXTS
     assert lsh(folder, "index", "query", "a.index", SAMPLE, "-q", "-o", "found.jsonl").stderr == b""
     assert json_lines((folder / "found.jsonl").read_bytes()) == found
     result = lsh(folder, "index", "add", "a.index", SAMPLE)
@@ -106,18 +105,14 @@ def test_documents_are_added_and_found(folder):
 
 
 def test_a_text_and_stored_documents_can_be_asked_for(folder):
-    texts = TEXTS
-    (found,) = json_lines(done(folder, "index", "query", "a.index", "--text", texts["s002"], "--top", 2))
+    (found,) = json_lines(done(folder, "index", "query", "a.index", "--text", TEXTS["s002"], "--top", 2))
     assert list(found) == ["matches"]
     assert json_lines(done(folder, "index", "query", "a.index", "--text", "")) == [{"matches": []}]
     assert [match["id"] for match in found["matches"]] == ["s002", "s003"]
-    asked = ["--id", "s002", "--id", "s001"]
-    found = json_lines(done(folder, "index", "query", "a.index", *asked, "--min-similarity", 0.93))
-    assert (
-        json_lines(done(folder, "index", "query", "a.index", "--id", "s002", "s001", "--min-similarity", 0.93)) == found
-    )
-    assert [(one["id"], one["matches"][0]["id"]) for one in found] == [("s002", "s003"), ("s001", "s166")]
-    assert all(match["similarity"] >= 0.93 for one in found for match in one["matches"])
+    for asked in (["--id", "s002", "--id", "s001"], ["--id", "s002", "s001"]):
+        found = json_lines(done(folder, "index", "query", "a.index", *asked, "--min-similarity", 0.93))
+        assert [(one["id"], one["matches"][0]["id"]) for one in found] == [("s002", "s003"), ("s001", "s166")]
+        assert all(match["similarity"] >= 0.93 for one in found for match in one["matches"])
     with Index.open(folder / "a.index") as index:
         recall = index.recall_at(0.7, min_similarity=0.7)
         expected = f"--min-similarity 0.7: recall {recall:.4g} with the bands of the index\n".encode()
@@ -335,7 +330,6 @@ def test_indexes_are_merged(folder):
 
 
 def test_documents_are_listed(folder):
-    texts = TEXTS
     with Index.open(folder / "a.index", "a") as index:
         odd = "bytes \udcff\ud800"
         index.add_docs(["in time", odd.encode("utf-8", "surrogatepass")], [7, b"\xff"], times=[1.5, None])
@@ -344,12 +338,12 @@ def test_documents_are_listed(folder):
         expected = ["\udcff" if new_id == b"\xff" else new_id for new_id in index]
     found = json_lines(done(folder, "index", "list", "a.index"))
     assert found == [{"id": doc_id, "time": new.get(doc_id, (None,))[0]} for doc_id in expected]
-    assert set(expected) == {*texts, *new} - {"s001"}
+    assert set(expected) == {*TEXTS, *new} - {"s001"}
     done(folder, "index", "list", "a.index", "--texts", "-o", "list.jsonl")
     with_texts = json_lines((folder / "list.jsonl").read_bytes())
-    assert with_texts == [{**one, "text": new[one["id"]][1] if one["id"] in new else texts[one["id"]]} for one in found]
+    assert with_texts == [{**one, "text": new[one["id"]][1] if one["id"] in new else TEXTS[one["id"]]} for one in found]
     some = json_lines(done(folder, "index", "list", "a.index", "7", "s002", "--texts"))
-    assert some == [{"id": 7, "time": 1.5, "text": "in time"}, {"id": "s002", "time": None, "text": texts["s002"]}]
+    assert some == [{"id": 7, "time": 1.5, "text": "in time"}, {"id": "s002", "time": None, "text": TEXTS["s002"]}]
     assert "no document of the index has the id 's001'" in refused(folder, "index", "list", "a.index", "s002", "s001")
     done(folder, "index", "create", "b.index", "--texts", "none", "-q")  # the list makes another index
     done(folder, "index", "add", "b.index", "list.jsonl", "--time-field", "time", "-q")

@@ -68,34 +68,27 @@ def texts_of(index: Index) -> dict[Any, str]:
 
 
 @pytest.mark.parametrize("move", [None, Index.commit, Index.compact])
-def test_the_order_is_that_of_arrival(tmp_path, move):
+def test_equal_documents_are_in_the_order_of_arrival(tmp_path, move):
     """Also where a later document has an earlier time, so that it is in another segment."""
     with Index.create(tmp_path / "index", texts="stored") as index:
-        for i, day in enumerate([5, 0, 9, 5]):
-            index.add(FERRY + " " * i, i, time=day * 86400)
+        for i, day in ((0, 5), (1, 0), (2, 9), (3, 5), (4, 0), (0, 1)):  # the last one in place of the first
+            index.add(FERRY, i, time=day * 86400)
             if move is Index.commit:
                 index.compact()
         if move is not None:
             move(index)
-        assert list(index) == [0, 1, 2, 3]
-        assert [(one.id, one.kept) for one in index.deduplicate()] == [(1, 0), (2, 0), (3, 0)]
-        assert [pair[:2] for pair in index.find_pairs()] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
-        index.add_docs([FERRY, FERRY], [4, 0], times=[0, 86400])  # the second one in place of the first document
-        if move is not None:
-            move(index)
         assert list(index) == [1, 2, 3, 4, 0]
-        assert [match.id for match in index.query(FERRY, min_similarity=1.0)] == [4, 0]
-        assert [match.id for match in index.query(FERRY, min_similarity=1.0, top=1)] == [4]
+        assert [match.id for match in index.query(FERRY)] == [1, 2, 3, 4, 0]
+        assert [match.id for match in index.query(FERRY, top=1)] == [1]
+        assert {one.kept for one in index.deduplicate()} == {1}
         result = lsh.deduplicate([FERRY], against=index)
-        assert result.old_ids is not None
-        assert [result.old_ids[i] for i in result.removed["kept"].tolist()] == [4]
+        assert [result.old_ids[i] for i in result.removed["kept"].tolist()] == [1]
         with Index.create(tmp_path / "other", texts="stored") as other:
             other.add_docs(["five", "six", "seven"], [5, 6, 7], times=[99 * 86400, 0, 99 * 86400])
             other.compact()
             index.merge(other)
         index.add("eight", 8)
         index.expire(before=1.0)
-        assert list(index) == [2, 3, 0, 5, 7, 8]
         if move is not None:
             move(index)
         assert list(index) == [2, 3, 0, 5, 7, 8]

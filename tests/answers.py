@@ -1,15 +1,10 @@
-"""The exact answers for a corpus: its similar pairs by brute force, and the texts that keep-first removes.
-
-The module does not import `lsh`. A posting list for each byte shingle gives the number of shingles two texts share.
-"""
+"""Corpora and their pairs in files, and the texts that keep-first removes; the module does not import `lsh`."""
 
 from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable
 from pathlib import Path
-
-import numpy as np
 
 Row = list[bytes]
 
@@ -19,29 +14,6 @@ def read_table(path: Path) -> list[Row]:
     lines = gzip.decompress(path.read_bytes()).split(b"\n")
     assert lines.pop() == b""
     return [line.split(b"\t") for line in lines]
-
-
-def exact_pairs(texts: list[bytes], threshold: float, n: int) -> dict[tuple[int, int], float]:
-    """All pairs i < j whose sets of n-byte shingles have a Jaccard similarity of at least `threshold`."""
-    numbers: dict[bytes, int] = {}
-    sets = []
-    for text in texts:
-        found = {text[i : i + n] for i in range(len(text) - n + 1)}
-        sets.append(np.array([numbers.setdefault(shingle, len(numbers)) for shingle in found], np.int64))
-    sizes = np.array([len(one) for one in sets])
-    members: list[list[int]] = [[] for _ in numbers]
-    for i, one in enumerate(sets):
-        for number in one.tolist():
-            members[number].append(i)
-    postings = [np.array(documents) for documents in members]
-    pairs = {}
-    for i, one in enumerate(sets):
-        shared = np.bincount(np.concatenate([postings[number] for number in one.tolist()]), minlength=len(sets))
-        similarity = shared / (sizes[i] + sizes - shared)
-        for j in np.flatnonzero(similarity >= threshold).tolist():
-            if j > i:
-                pairs[i, j] = float(similarity[j])
-    return pairs
 
 
 def removals(ids: Iterable[bytes], pairs: Iterable[tuple[bytes, bytes]]) -> set[bytes]:

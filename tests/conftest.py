@@ -97,6 +97,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The place of a new index."""
+    return tmp_path / "index"
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """Return the folder of test corpora; skip the test if it does not exist."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,14 @@ import pytest
 import lsh
 import lsh.store.view
 import lsh.store.writer
+from lsh.segments import file_format
 from lsh.store.index import Index
 
+FERRY = (
+    "The ferry to the outer islands was two hours late on Monday because a seal had fallen asleep on the slipway "
+    "and the harbour master would not have it woken. Passengers were served soup."
+)
+FERRY_LESS = FERRY.replace("outer ", "")  # one word removed
 HASHER = lsh.MinHasher(16, scheme="fss", shingles=lsh.Shingles(4))
 SETTINGS: dict[str, Any] = {"hasher": HASHER, "threshold": 0.8, "recall": 0.9, "texts": "stored"}
 LIMITS = {"MAX_RECENT": 12, "MAX_LOGGED": 7, "MAX_SIMILAR": 2, "MAX_PENDING": 3, "SMALLEST": 4}
@@ -54,3 +61,16 @@ def reopened(folder: Path) -> dict[Any, tuple[str, float | None]]:
     with Index.open(folder) as index:
         index.verify()
         return contents(index)
+
+
+def seal_manifest(folder: Path, change: Any) -> None:
+    """Change the values of the manifest."""
+    path = folder / "manifest"
+    data = path.read_bytes()
+    values = json.loads(data[file_format.HEADER.itemsize : -8])
+    change(values)
+    body = json.dumps(values).encode()
+    head = file_format.structure(
+        file_format.HEADER, magic=file_format.MANIFEST_MAGIC, version=file_format.VERSION, size=len(body)
+    )
+    path.write_bytes(head + body + file_format.checksum(head + body).to_bytes(8, "little"))

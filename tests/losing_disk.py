@@ -73,9 +73,6 @@ class LosingFile(DiskFile):
         self.disk.step("sync", self.path)
         self.content.synced, self.content.changes = Path(self.path).read_bytes(), []
 
-    def close(self) -> None:
-        super().close()
-
 
 class LosingDisk(Disk):
     """A disk whose operation number `fails_at` raises an OSError, or after which nothing happens (`ends_at`).

@@ -66,7 +66,6 @@ ArrowArrayStream._fields_ = [
 new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ADDRESS, ctypes.c_char_p, ADDRESS)(
     ("PyCapsule_New", ctypes.pythonapi)
 )
-pointer_of = ctypes.PYFUNCTYPE(ADDRESS, ADDRESS, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 @dataclass(frozen=True)

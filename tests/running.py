@@ -8,6 +8,7 @@ bytes. `done` requires success; `refused` requires an error on one line. The exp
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -17,12 +18,15 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
 import lsh as package
 
+SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "sample.tsv"
+STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
+OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
 TIMEOUT = 120.0
 # A process inherits the signals that are ignored: SIGINT in background jobs of a shell, SIGHUP under nohup.
 DEFAULT_SIGNALS = (
@@ -122,9 +126,9 @@ def done(folder: Path, *arguments: object, run: Callable[..., Completed] = lsh, 
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    """Every name in the folder with the content of the file."""
+    """Every name in the folder with the content of the file, except the lock of an index, which has a time."""
     return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() and path.name != "lock" else None
         for path in sorted(folder.rglob("*"))
     }
 
@@ -145,3 +149,20 @@ def refused(folder: Path, *arguments: object, run: Callable[..., Completed] = ls
     assert all("text: " in note or "disappears with it" in note for note in notes), message
     assert error.startswith("lsh: error: "), message
     return error
+
+
+def rows(data: bytes) -> list[list[bytes]]:
+    """The cells of a table."""
+    lines = data.split(b"\n")
+    assert lines.pop() == b""
+    return [line.split(b"\t") for line in lines]
+
+
+def sample() -> list[list[bytes]]:
+    """The ids and texts of the sample of the repository."""
+    return rows(SAMPLE.read_bytes())
+
+
+def json_lines(data: bytes) -> list[dict[str, Any]]:
+    """The objects of lines of JSON."""
+    return [json.loads(line) for line in data.splitlines()]

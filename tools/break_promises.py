@@ -211,7 +211,7 @@ BREAKS = (
         "lsh/segments/segment.py",
         "        return file_format.damaged(self.name, what)",
         "        raise RuntimeError(what)",
-        ("test_segments_with_right_checksums",),
+        ("test_files_with_right_checksums",),
     ),
     Break(  # control characters in strings are accepted
         10,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Check what `docs/` shows beside words: the picture of the README, the figures, and the outputs of notebooks.
 
-Needs matplotlib. `.ci/run` builds the site itself; `tests/report/test_picture.py` draws the picture again.
+Needs matplotlib. `.ci/run` builds the site itself; `tests/report/test_looks.py` draws the picture again.
 """
 
 from __future__ import annotations

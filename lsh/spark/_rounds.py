@@ -45,11 +45,13 @@ def removed(members: DataFrame, matching: Matching, max_memory: int | str | None
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
+    from lsh.spark import _tasks
+
     ranked = _stages.saved(members).withColumn("rank", f.monotonically_increasing_id())  # ascends in this order
     copies = Window.partitionBy("node", "text")
     known = _stages.saved(ranked.withColumn("first", f.min("rank").over(copies)))
     if known.where("old is null").limit(1).count():
-        raise ValueError(_stages.CHANGED)
+        raise ValueError(_tasks.CHANGED)
     state = known.where("rank = first").select(
         "rank", "old", "text", f.lit(None).cast("long").alias("kept"), f.lit(None).cast("double").alias("similarity")
     )

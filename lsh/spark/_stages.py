@@ -36,10 +36,6 @@ KEEP_WORDS = ("first", "last", "longest")  # of `lsh.deduplicate`, too
 LOWEST_KEPT = "the highest value is kept; for the lowest use -col, for the oldest of a timestamp -unix_micros(col)"
 
 LINKS = "a long, b long"
-CHANGED = (
-    "the input had other texts when it was read again, so the result would be wrong; write it to a table first, and do "
-    "not change that before the result is written"
-)
 
 
 class SourceFrame(NamedTuple):

@@ -30,7 +30,6 @@ from lsh.engine.grouping import pack_low_bits
 from lsh.engine.linking import LIMIT
 from lsh.engine.matching import Matching
 from lsh.sketch.hasher import batch_fingerprints, work_shares
-from lsh.spark._stages import CHANGED
 from lsh.text.batch import Batch, content_keys
 from lsh.text.collections import each_piece
 
@@ -46,6 +45,10 @@ HELD_BYTES = 1 << 27  # of documents that are held in memory; more are in a temp
 NULLS = -1  # the range with the number of null texts
 PROBES = 4  # bits of a member in a word of the filter
 WORD = 64  # bits of a word of the filter
+CHANGED = (
+    "the input had other texts when it was read again, so the result would be wrong; write it to a table first, and do "
+    "not change that before the result is written"
+)
 
 Batches = Iterator[pa.RecordBatch]
 

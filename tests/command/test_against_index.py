@@ -1,22 +1,20 @@
-"""`lsh dedup --against-index`: the same as --against with the documents of the index, but for their ids; errors."""
+"""`lsh dedup --against-index`, the same as --against with the documents of the index, but for their ids.
+
+And `lsh index dedup` and `lsh index pairs`: what they print and remove, compared with the library.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
-from running import done, lsh
+from running import SAMPLE, done, json_lines, lsh, rows
 
 import lsh as package
 from lsh.store.index import Index
-
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
-
-
-def rows(path: Path) -> list[list[bytes]]:
-    return [line.split(b"\t") for line in path.read_bytes().splitlines()]
 
 
 @pytest.fixture
@@ -36,7 +34,7 @@ def test_equals_the_file(folder, options):
     found = []
     for old in (["--against", "old.tsv"], ["--against-index", "a.index"]):
         done(folder, "dedup", "new.tsv", "-o", "out.tsv", *old, *tables)
-        removed = [row[:4] for row in rows(folder / "removed.tsv")]
+        removed = [row[:4] for row in rows((folder / "removed.tsv").read_bytes())]
         found.append(((folder / "out.tsv").read_bytes(), (folder / "clusters.tsv").read_bytes(), removed))
     assert found[0] == found[1]
     assert {row[3] for row in removed} == {b"new", b"old"}
@@ -66,20 +64,24 @@ def test_ids_of_each_kind_and_no_texts(folder):
         index.add_docs(texts, [17, b"\xff\x01", "a b"])
     options = ["--against-index", "b.index", "--removed", "removed.tsv", "--verify", "sketch", "-q"]
     done(folder, "dedup", "new.tsv", "-o", "out.tsv", *options)
-    assert [row[1:] for row in rows(folder / "removed.tsv") if row[2] == b"1.0" and row[3] == b"old"][:3] == [
+    assert [row[1:] for row in rows((folder / "removed.tsv").read_bytes()) if row[2] == b"1.0" and row[3] == b"old"][
+        :3
+    ] == [
         [b"17", b"1.0", b"old"],
         [b"\xff\x01", b"1.0", b"old"],
         [b"a b", b"1.0", b"old"],
     ]
     done(folder, "dedup", "old.tsv", "new.tsv", "-o", "out.tsv", *options)
-    assert {row[5] for row in rows(folder / "removed.tsv") if row[3] == b"old"} == {os.fsencode(folder / "b.index")}
+    assert {row[5] for row in rows((folder / "removed.tsv").read_bytes()) if row[3] == b"old"} == {
+        os.fsencode(folder / "b.index")
+    }
 
 
 def test_a_day_that_was_added_before_is_noted(folder):
     """What is in the index under the same id is removed, so a second run of a day would lose its documents."""
     command = ["dedup", "new.tsv", "-o", "out.tsv", "--against-index", "a.index"]
     assert b"same id" not in lsh(folder, *command).stderr
-    first = rows(folder / "out.tsv")[0][0]
+    first = rows((folder / "out.tsv").read_bytes())[0][0]
     done(folder, "index", "add", "a.index", "out.tsv", "-q")
     again = lsh(folder, *command)
     assert again.returncode == 0
@@ -89,3 +91,73 @@ def test_a_day_that_was_added_before_is_noted(folder):
     )
     assert (folder / "out.tsv").read_bytes() == b""
     assert lsh(folder, *command, "-q").stderr == b""
+
+
+# `lsh index dedup` and `lsh index pairs`: within an index.
+
+
+@pytest.fixture(scope="module")
+def indexes(tmp_path_factory):
+    """A folder with an index of the sample, and one without texts; tests do not change it."""
+    made = tmp_path_factory.mktemp("indexes")
+    for name, texts in (("a.index", "stored"), ("b.index", "none")):
+        done(made, "index", "create", name, "--texts", texts, "-q")
+        done(made, "index", "add", name, SAMPLE, "-q")
+    return made
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        (["--threshold", "0.7"], {"threshold": 0.7}),
+        (["--keep", "last", "--clusters-mode", "components"], {"keep": "last", "clusters": "components"}),
+        (["--verify", "sketch", "--threshold", "0.9"], {"verify": "sketch", "threshold": 0.9}),
+        (["--verify", "none", "--max-memory", "10MB"], {"verify": None}),
+    ],
+)
+def test_duplicates_and_pairs_are_those_of_the_library(indexes, tmp_path, options, arguments):
+    found = json_lines(done(indexes, "index", "dedup", "a.index", *options))
+    with Index.open(indexes / "a.index") as index:
+        assert found == [duplicate._asdict() for duplicate in index.deduplicate(**arguments)]
+        assert len(found) > 30
+        assert len(index) == 200
+        if "keep" not in arguments:
+            done(indexes, "index", "pairs", "a.index", *options, "-o", tmp_path / "pairs.jsonl")
+            written = json_lines((tmp_path / "pairs.jsonl").read_bytes())
+            assert [tuple(line.values()) for line in written] == list(index.find_pairs(**arguments))
+            assert len(written) > 30
+            assert list(written[0]) == ["a", "b", "similarity"]
+
+
+def test_duplicates_are_removed(indexes, tmp_path):
+    """If the output cannot be written, none is."""
+    own = Path(shutil.copytree(indexes, tmp_path / "own"))
+    result = lsh(own, "index", "dedup", "a.index", "--remove", "-o", "/dev/full")
+    assert (result.returncode, len(Index.open(own / "a.index"))) == (2, 200)
+    assert b"No space left on device" in result.stderr
+    before = list(Index.open(own / "a.index"))
+    result = lsh(own, "index", "dedup", "a.index", "--remove", "-o", "removed.jsonl")
+    assert result.stderr.startswith(b"200 documents, 72 near duplicates, 72 removed, 128 in the index, ")
+    written = json_lines((own / "removed.jsonl").read_bytes())
+    removed, left = [line["id"] for line in written], list(Index.open(own / "a.index"))
+    assert (len(removed), left) == (72, [doc_id for doc_id in before if doc_id not in removed])
+    assert {line["kept"] for line in written} <= set(left)
+    assert done(own, "index", "dedup", "a.index", "--remove") == b""
+    assert len(Index.open(own / "a.index")) == 128
+
+
+def test_the_recall_is_printed_where_it_is_another_one(indexes):
+    assert b"recall" not in lsh(indexes, "index", "pairs", "a.index").stderr
+    with Index.open(indexes / "a.index") as index:
+        expected = (
+            f"--threshold 0.7: recall {index.recall_at(0.7, min_similarity=0.7):.4g} with the bands of the index\n"
+        )
+    assert lsh(indexes, "index", "pairs", "a.index", "--threshold", "0.7").stderr.decode().startswith(expected)
+    with Index.open(indexes / "b.index") as index:
+        expected = f"--threshold 0.8: recall {index.recall_at(0.8):.4g} with the bands of the index and estimates\n"
+    for name in ("a.index", "b.index"):
+        result = lsh(indexes, "index", "dedup", name, "--verify", "sketch")
+        assert result.stderr.decode().startswith(expected)
+        assert result.stderr.count(b"\n") == 2
+    assert lsh(indexes, "index", "dedup", "a.index", "--verify", "sketch", "-q").stderr == b""

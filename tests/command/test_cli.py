@@ -17,16 +17,12 @@ from pathlib import Path
 
 import pytest
 import reference
-from running import contents, done, lsh, refused
+from running import OTHER, STORY, contents, done, lsh, refused, rows, sample
 
 import lsh as package
 from lsh.command import console
 from lsh.command.main import main
 
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
-
-STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
-OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
 THIRD = b"a tortoise laid an egg on sunday and was given another name by everyone but the accountant"
 CLOSE = STORY.replace(b"nine", b"nina")
 DOCUMENTS = b"\n".join([STORY, OTHER, CLOSE, THIRD, OTHER]) + b"\n"
@@ -38,12 +34,6 @@ def news(tmp_path: Path) -> Path:
     """A folder with news.txt of five lines, two of them near duplicates."""
     (tmp_path / "news.txt").write_bytes(DOCUMENTS)
     return tmp_path
-
-
-def columns(data: bytes) -> list[list[bytes]]:
-    lines = data.split(b"\n")
-    assert lines.pop() == b""
-    return [line.split(b"\t") for line in lines]
 
 
 # The result.
@@ -92,20 +82,6 @@ def test_the_summary_is_one_line_on_stderr(news, more, monkeypatch):
     assert b"MB/s" not in lsh(news, "dedup", "news.txt", "-o", "out.txt").stderr
 
 
-def test_sample(tmp_path):
-    """On the sample of the repository no near duplicate is missed, and no other text is touched."""
-    rows = columns(SAMPLE.read_bytes())
-    done(tmp_path, "dedup", SAMPLE, "-o", "unique.tsv", "--removed", "removed.tsv")
-    expected = reference.deduplicate_exact([text for _, text in rows], 0.8, n=8, unit="char")
-    kept = [b"\t".join(row) + b"\n" for row, stays in zip(rows, expected.kept, strict=True) if stays]
-    assert (tmp_path / "unique.tsv").read_bytes() == b"".join(kept)
-    removed = [
-        [rows[i][0], rows[j][0], repr(similarity).encode()]
-        for i, (j, similarity, _) in sorted(expected.removed.items())
-    ]
-    assert columns((tmp_path / "removed.tsv").read_bytes()) == removed
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("options", "n", "unit", "threshold", "num_seeds", "widths"),
@@ -119,8 +95,7 @@ def test_sample(tmp_path):
 def test_options_mean_what_they_say(tmp_path, options, n, unit, threshold, num_seeds, widths):
     """There are few bands, so that they miss pairs. These must be the pairs that the reference misses."""
     count = 24 if num_seeds == 128 else 60
-    rows = [row for row in columns(SAMPLE.read_bytes()) if b"crowns" in row[1]][:count]
-    texts = [text[:160].rstrip() for _, text in rows]
+    texts = [text[:160].rstrip() for _, text in sample() if b"crowns" in text][:count]
     (tmp_path / "in.txt").write_bytes(b"".join(text + b"\n" for text in texts))
     done(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--removed", "removed.tsv", *options.split())
     expected = reference.deduplicate(
@@ -131,7 +106,7 @@ def test_options_mean_what_they_say(tmp_path, options, n, unit, threshold, num_s
         for i, (j, similarity, _) in sorted(expected.items())
     ]
     assert removed
-    assert columns((tmp_path / "removed.tsv").read_bytes()) == removed
+    assert rows((tmp_path / "removed.tsv").read_bytes()) == removed
 
 
 def test_clusters_mode_and_clusters(tmp_path):
@@ -145,9 +120,9 @@ def test_clusters_mode_and_clusters(tmp_path):
     expected = {"representative": [b"d0", b"d1", b"d4"], "components": [b"d0", b"d1", b"d2", b"d4"]}
     for mode, members in expected.items():
         done(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", "--clusters-mode", mode, *options)
-        kept = [doc_id for doc_id, _ in columns((tmp_path / "out.tsv").read_bytes())]
+        kept = [doc_id for doc_id, _ in rows((tmp_path / "out.tsv").read_bytes())]
         assert kept == [doc_id for doc_id in (b"d0", b"d1", b"d2", b"d3", b"d4") if doc_id not in members[1:]]
-        assert columns((tmp_path / "clusters.tsv").read_bytes()) == [[b"1", doc_id] for doc_id in members]
+        assert rows((tmp_path / "clusters.tsv").read_bytes()) == [[b"1", doc_id] for doc_id in members]
 
 
 def test_against(tmp_path):
@@ -165,14 +140,14 @@ def test_against(tmp_path):
     assert last.startswith(
         b"4 documents, 4 reference documents, 3 removed, 2 of them for a reference document, 1 cluster, "
     )
-    assert columns((tmp_path / "out.tsv").read_bytes()) == [[b"n2", THIRD]]
+    assert rows((tmp_path / "out.tsv").read_bytes()) == [[b"n2", THIRD]]
     similarity = repr(reference.jaccard(STORY, CLOSE, 8, "char")).encode()
-    assert columns((tmp_path / "removed.tsv").read_bytes()) == [
+    assert rows((tmp_path / "removed.tsv").read_bytes()) == [
         [b"n0", b"b", similarity, b"old", b"in.tsv", b"old1.tsv", b"similar"],
         [b"n1", b"d", b"1.0", b"old", b"in.tsv", b"old2.tsv", b"identical"],
         [b"n3", b"n2", b"1.0", b"new", b"in.tsv", b"in.tsv", b"identical"],
     ]
-    assert columns((tmp_path / "clusters.tsv").read_bytes()) == [[b"1", b"n2"], [b"1", b"n3"]]
+    assert rows((tmp_path / "clusters.tsv").read_bytes()) == [[b"1", b"n2"], [b"1", b"n3"]]
 
 
 def test_a_file_that_is_named_twice_is_read_once(news):

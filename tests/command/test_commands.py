@@ -1,6 +1,6 @@
 """The commands other than `lsh dedup`: pairs, compare, plan, stats, version.
 
-Expected results come from reference.py, from answers.py, or are computed here. Where a command only prints the
+Expected results come from reference.py, or are computed here. Where a command only prints the
 result of a function, they come from that function. Behaviour that all commands share is in test_main.py.
 """
 
@@ -12,33 +12,20 @@ import json
 import re
 import sys
 from collections import Counter
-from pathlib import Path
+from itertools import combinations
 
 import numpy as np
 import pytest
 import reference
-from answers import exact_pairs, read_table, removals
-from running import done, lsh, process, refused
+from running import SAMPLE, done, lsh, process, refused, rows, sample
 
 import lsh as package
 from lsh.command import console
 from lsh.report import text_plot
 
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
-
 A = b"the old observatory dome turns once more after nineteen years"
 B = b"bakers walked out on wednesday and the shelves stayed empty"
 NEAR = A.replace(b"nineteen", b"seventeen")
-
-
-def sample() -> list[list[bytes]]:
-    return [line.split(b"\t") for line in SAMPLE.read_bytes().split(b"\n")[:-1]]
-
-
-def rows(data: bytes) -> list[list[bytes]]:
-    lines = data.split(b"\n")
-    assert lines.pop() == b""
-    return [line.split(b"\t") for line in lines]
 
 
 # pairs.
@@ -50,13 +37,11 @@ def test_pairs_of_a_file(tmp_path, n, unit, threshold):
     documents = [row for row in sample() if b"crowns" in row[1]][:70]
     (tmp_path / "in.tsv").write_bytes(b"".join(b"\t".join(row) + b"\n" for row in documents))
     options = ["--ngram", n, "--unit", unit, "--threshold", threshold, "--bands", "64x2"]
-    sets = [set(reference.shingles(text, n, unit)) for _, text in documents]
-    expected = []
-    for i, (first, _) in enumerate(documents):
-        for j, (second, _) in enumerate(documents[i + 1 :], i + 1):
-            similarity = len(sets[i] & sets[j]) / len(sets[i] | sets[j])
-            if similarity >= threshold:
-                expected.append([first, second, repr(similarity).encode()])
+    expected = [
+        [first, second, repr(similarity).encode()]
+        for (first, text), (second, other) in combinations(documents, 2)
+        if (similarity := reference.jaccard(text, other, n, unit)) >= threshold
+    ]
     assert len(expected) >= 5
     assert rows(done(tmp_path, "pairs", "in.tsv", *options)) == expected
 
@@ -152,20 +137,15 @@ def test_compare_unpacks(tmp_path):
     )
 
 
-def normalised(folder: Path) -> None:
-    """Two files of one document each, which differ only in case, white space, punctuation and normal form."""
-    (folder / "a.txt").write_text("The  caf\u00e9, at Last\n", "utf-8")
-    (folder / "b.txt").write_text("the cafe\u0301 at last\n", "utf-8")
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     "dropped", [None, "--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize"]
 )
 def test_normalisations(tmp_path, dropped):
     """With all four options the texts are equal; without any one of them they differ. This holds for each command."""
-    normalised(tmp_path)
-    (tmp_path / "in.txt").write_bytes((tmp_path / "a.txt").read_bytes() + (tmp_path / "b.txt").read_bytes())
+    texts = ["The  caf\u00e9, at Last\n".encode(), "the cafe\u0301 at last\n".encode()]
+    for name, data in (("a.txt", texts[0]), ("b.txt", texts[1]), ("in.txt", b"".join(texts))):
+        (tmp_path / name).write_bytes(data)
     given = ["--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize=NFC"]
     given = [option for option in given if dropped is None or not option.startswith(dropped)]
     same = dropped is None
@@ -177,7 +157,7 @@ def test_normalisations(tmp_path, dropped):
     keywords = {option[2:].partition("=")[0].replace("-", "_"): True for option in given}
     keywords |= {"normalize": "NFC"} if "normalize" in keywords else {}
     shingles = package.Shingles(3, **keywords)
-    texts = (tmp_path / "in.txt").read_bytes().splitlines()
+    texts = [text.removesuffix(b"\n") for text in texts]
     stats = json.loads(done(tmp_path, "stats", "in.txt", "--ngram", 3, *given, "--json"))
     assert stats["shingles"]["max"] == max(len(shingles.of(text)) for text in texts)
     planned = package.plan(shingles=shingles, background=texts, documents=2)
@@ -360,54 +340,3 @@ def test_version(tmp_path, run):
     assert found["system"].startswith(sys.platform)
     printed = done(tmp_path, "version", run=run, **more).decode()
     assert dict(line.split(maxsplit=1) for line in printed.splitlines()) == found
-
-
-# Real corpora, with 5-byte shingles at .8.
-
-CORPUS = ["--ngram", "5", "--unit", "byte", "--threshold", "0.8"]
-
-
-def found_pairs(folder: Path, corpus: Path) -> dict[tuple[bytes, bytes], float]:
-    found = rows(done(folder, "pairs", corpus, *CORPUS))
-    pairs = {(first, second): float(similarity) for first, second, similarity in found}
-    assert len(pairs) == len(found)
-    return pairs
-
-
-def test_articles(tmp_path, data_folder):
-    """Only the planted copies are found."""
-    corpus = data_folder / "articles2500.tsv.gz"
-    ids = [row[0] for row in read_table(corpus)]
-    planted = {frozenset(row) for row in read_table(data_folder / "articles2500_pairs.tsv.gz")}
-    assert len(planted) == 20
-    assert {frozenset(pair) for pair in found_pairs(tmp_path, corpus)} == planted
-    done(tmp_path, "dedup", corpus, "-o", "out.tsv", "--removed", "removed.tsv", *CORPUS)
-    expected = removals(ids, [tuple(pair) for pair in planted])
-    assert [row[0] for row in rows((tmp_path / "removed.tsv").read_bytes())] == [i for i in ids if i in expected]
-    assert [row[0] for row in rows((tmp_path / "out.tsv").read_bytes())] == [i for i in ids if i not in expected]
-
-
-@pytest.mark.slow
-def test_ads(tmp_path, data_folder):
-    """Compared with brute force: many copies of few advertisements, and almost no pair near the threshold."""
-    corpus = data_folder / "ads_rome_it.tsv.gz"
-    table = read_table(corpus)
-    ids = [row[0] for row in table]
-    exact = exact_pairs([row[1] for row in table], 0.8, 5)
-    expected = {(ids[i], ids[j]): similarity for (i, j), similarity in exact.items()}
-    assert len(expected) == 10_526
-    found = found_pairs(tmp_path, corpus)
-    assert found.items() <= expected.items()
-    assert len(found) >= 0.99 * len(expected)
-
-    done(tmp_path, "dedup", corpus, "-o", "out.tsv", "--removed", "removed.tsv", *CORPUS)
-    removed = rows((tmp_path / "removed.tsv").read_bytes())
-    made = {row[0] for row in removed}
-    kept = rows((tmp_path / "out.tsv").read_bytes())
-    assert kept == [row for row in table if row[0] not in made]
-    for doc_id, witness, similarity in removed:
-        assert witness not in made
-        pair = (witness, doc_id) if (witness, doc_id) in expected else (doc_id, witness)
-        assert expected[pair] == float(similarity)
-    missed = removals(ids, expected) - made
-    assert len(missed) <= 0.005 * len(made)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import reference
-from running import done, lsh, refused
+from running import SAMPLE, done, json_lines, lsh, refused, sample
 
 import lsh as package
 from lsh.command import console, indexing
@@ -22,17 +22,9 @@ from lsh.command import index as verbs
 from lsh.segments import manifest
 from lsh.store.index import Index
 
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
+TEXTS = {doc_id.decode(): text.decode() for doc_id, text in sample()}
 DAYS = ["2024-01-01", "2024-01-02T06:00:00Z", "2024-01-03T01:00:00+01:00"]
 SECONDS = [1704067200.0, 1704175200.0, 1704240000.0]
-
-
-def sample() -> dict[str, str]:
-    return dict(line.split("\t") for line in SAMPLE.read_text(encoding="utf-8").splitlines())
-
-
-def answers(data: bytes) -> list[dict]:
-    return [json.loads(line) for line in data.splitlines()]
 
 
 def text(number: int) -> str:
@@ -41,12 +33,6 @@ def text(number: int) -> str:
 
 def write_lines(path: Path, numbers: range) -> None:
     path.write_text("".join(json.dumps({"id": f"d{i}", "text": text(i)}) + "\n" for i in numbers), encoding="utf-8")
-
-
-@pytest.fixture(autouse=True)
-def constant_lock(monkeypatch):
-    """The file of the lock has the time at which it was locked, and `refused` compares all files."""
-    monkeypatch.setattr("lsh.segments.disk.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
 
 
 @pytest.fixture
@@ -91,12 +77,11 @@ def test_create(tmp_path):
 
 
 def test_documents_are_added_and_found(folder):
-    texts = sample()
-    sets = {doc_id: set(reference.shingles(one, 8, "char")) for doc_id, one in texts.items()}
+    sets = {doc_id: set(reference.shingles(one, 8, "char")) for doc_id, one in TEXTS.items()}
     result = lsh(folder, "index", "query", "a.index", SAMPLE)
     assert b"200 documents asked, 200 with matches, " in result.stderr
-    found = answers(result.stdout)
-    assert [one["id"] for one in found] == list(texts)
+    found = json_lines(result.stdout)
+    assert [one["id"] for one in found] == list(TEXTS)
     for one in found[:20]:
         expected = {}
         for other, shingles in sets.items():
@@ -108,9 +93,9 @@ def test_documents_are_added_and_found(folder):
         assert all(match["verified"] for match in one["matches"])
         assert all(match["interval"] == [match["similarity"]] * 2 for match in one["matches"])
     with Index.open(folder / "a.index") as index:
-        assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == texts
+        assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == TEXTS
     assert lsh(folder, "index", "query", "a.index", SAMPLE, "-q", "-o", "found.jsonl").stderr == b""
-    assert answers((folder / "found.jsonl").read_bytes()) == found
+    assert json_lines((folder / "found.jsonl").read_bytes()) == found
     result = lsh(folder, "index", "add", "a.index", SAMPLE)
     assert b"200 documents added, 200 of them in place of others, 200 in the index, " in result.stderr
     assert b"text: column 2; id: column 1\n" in result.stderr
@@ -120,16 +105,14 @@ def test_documents_are_added_and_found(folder):
 
 
 def test_a_text_and_stored_documents_can_be_asked_for(folder):
-    texts = sample()
-    (found,) = answers(done(folder, "index", "query", "a.index", "--text", texts["s002"], "--top", 2))
+    (found,) = json_lines(done(folder, "index", "query", "a.index", "--text", TEXTS["s002"], "--top", 2))
     assert list(found) == ["matches"]
-    assert answers(done(folder, "index", "query", "a.index", "--text", "")) == [{"matches": []}]
+    assert json_lines(done(folder, "index", "query", "a.index", "--text", "")) == [{"matches": []}]
     assert [match["id"] for match in found["matches"]] == ["s002", "s003"]
-    asked = ["--id", "s002", "--id", "s001"]
-    found = answers(done(folder, "index", "query", "a.index", *asked, "--min-similarity", 0.93))
-    assert answers(done(folder, "index", "query", "a.index", "--id", "s002", "s001", "--min-similarity", 0.93)) == found
-    assert [(one["id"], one["matches"][0]["id"]) for one in found] == [("s002", "s003"), ("s001", "s166")]
-    assert all(match["similarity"] >= 0.93 for one in found for match in one["matches"])
+    for asked in (["--id", "s002", "--id", "s001"], ["--id", "s002", "s001"]):
+        found = json_lines(done(folder, "index", "query", "a.index", *asked, "--min-similarity", 0.93))
+        assert [(one["id"], one["matches"][0]["id"]) for one in found] == [("s002", "s003"), ("s001", "s166")]
+        assert all(match["similarity"] >= 0.93 for one in found for match in one["matches"])
     with Index.open(folder / "a.index") as index:
         recall = index.recall_at(0.7, min_similarity=0.7)
         expected = f"--min-similarity 0.7: recall {recall:.4g} with the bands of the index\n".encode()
@@ -184,15 +167,15 @@ def test_records_without_ids_are_named_by_file_and_number(tmp_path):
     with Index.open(tmp_path / "x.index") as index:
         expected = {"a.txt:1": "one", "a.txt:2": "two", "b.txt:1": "three", "c.csv:1": "four", "d.jsonl:1": "five"}
         assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == {**expected, "pipe/1": "six"}
-    assert [one["id"] for one in answers(done(tmp_path, "index", "query", "x.index", "d.jsonl"))] == ["1"]
-    found = answers(done(tmp_path, "index", "query", "x.index", "a.txt", "b.txt"))
+    assert [one["id"] for one in json_lines(done(tmp_path, "index", "query", "x.index", "d.jsonl"))] == ["1"]
+    found = json_lines(done(tmp_path, "index", "query", "x.index", "a.txt", "b.txt"))
     assert [one["id"] for one in found] == ["a.txt:1", "a.txt:2", "b.txt:1"]
 
 
 def test_ids_of_other_types_are_printed(tmp_path):
     with Index.create(tmp_path / "x.index", texts="stored") as index:
         index.add_docs([text(0)] * 6, ["é", b"bytes\xff", -7, "7x", "\ud800", 8])
-    (found,) = answers(done(tmp_path, "index", "query", "x.index", "--text", text(0)))
+    (found,) = json_lines(done(tmp_path, "index", "query", "x.index", "--text", text(0)))
     assert [match["id"] for match in found["matches"]] == ["é", "bytes\udcff", -7, "7x", "\ud800", 8]
     done(tmp_path, "index", "remove", "x.index", os.fsdecode(b"bytes\xff"), "8")
     assert list(Index.open(tmp_path / "x.index")) == ["é", -7, "7x", "\ud800"]
@@ -294,7 +277,7 @@ def test_documents_are_removed(folder):
     assert "1 id not in the index: 'unknown'; nothing was removed, use --unknown skip" in message
     result = lsh(folder, "index", "remove", "a.index", "s001", "--ids", "ids.txt", "--unknown", "skip")
     assert result.stderr == b"3 documents removed, 1 unknown id skipped, 197 in the index\n"
-    assert sorted(Index.open(folder / "a.index")) == sorted(set(sample()) - {"s001", "s003", "s004"})
+    assert sorted(Index.open(folder / "a.index")) == sorted(set(TEXTS) - {"s001", "s003", "s004"})
     many = [f"x{i}" for i in range(9)]
     assert "9 ids not in the index: 'x0', 'x1', 'x2', 'x3', 'x4', ..." in refused(
         folder, "index", "remove", "a.index", *many
@@ -311,7 +294,7 @@ def test_all_documents_whose_ids_are_printed_alike_are_removed(tmp_path):
     for _ in range(2):
         assert f"'{2**63}'" in refused(tmp_path, "index", "remove", "x.index", str(2**63))
         assert "1 id not in the index" in refused(tmp_path, "index", "remove", "x.index", "8" * 5000)
-        listed = answers(done(tmp_path, "index", "list", "x.index", "-o", "-", "7", "8", "9", "--texts"))
+        listed = json_lines(done(tmp_path, "index", "list", "x.index", "-o", "-", "7", "8", "9", "--texts"))
         assert [one["text"] for one in listed] == ["text 0", "text 3", "text 4"]
         with Index.open(tmp_path / "x.index", "a") as index:
             index.compact()
@@ -347,21 +330,20 @@ def test_indexes_are_merged(folder):
 
 
 def test_documents_are_listed(folder):
-    texts = sample()
     with Index.open(folder / "a.index", "a") as index:
         odd = "bytes \udcff\ud800"
         index.add_docs(["in time", odd.encode("utf-8", "surrogatepass")], [7, b"\xff"], times=[1.5, None])
         index.remove("s001")
         new = {7: (1.5, "in time"), "\udcff": (None, odd)}
         expected = ["\udcff" if new_id == b"\xff" else new_id for new_id in index]
-    found = answers(done(folder, "index", "list", "a.index"))
+    found = json_lines(done(folder, "index", "list", "a.index"))
     assert found == [{"id": doc_id, "time": new.get(doc_id, (None,))[0]} for doc_id in expected]
-    assert set(expected) == {*texts, *new} - {"s001"}
+    assert set(expected) == {*TEXTS, *new} - {"s001"}
     done(folder, "index", "list", "a.index", "--texts", "-o", "list.jsonl")
-    with_texts = answers((folder / "list.jsonl").read_bytes())
-    assert with_texts == [{**one, "text": new[one["id"]][1] if one["id"] in new else texts[one["id"]]} for one in found]
-    some = answers(done(folder, "index", "list", "a.index", "7", "s002", "--texts"))
-    assert some == [{"id": 7, "time": 1.5, "text": "in time"}, {"id": "s002", "time": None, "text": texts["s002"]}]
+    with_texts = json_lines((folder / "list.jsonl").read_bytes())
+    assert with_texts == [{**one, "text": new[one["id"]][1] if one["id"] in new else TEXTS[one["id"]]} for one in found]
+    some = json_lines(done(folder, "index", "list", "a.index", "7", "s002", "--texts"))
+    assert some == [{"id": 7, "time": 1.5, "text": "in time"}, {"id": "s002", "time": None, "text": TEXTS["s002"]}]
     assert "no document of the index has the id 's001'" in refused(folder, "index", "list", "a.index", "s002", "s001")
     done(folder, "index", "create", "b.index", "--texts", "none", "-q")  # the list makes another index
     done(folder, "index", "add", "b.index", "list.jsonl", "--time-field", "time", "-q")
@@ -414,24 +396,35 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, commits: int) -> None:
     monkeypatch.setattr(Index, "add_docs", add_docs)
 
 
+@pytest.fixture
+def interrupted(tmp_path, monkeypatch):
+    """A function that runs `lsh index add` on a new index and interrupts it after some commits."""
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+
+    def run(commits: int, *names: str) -> bytes:
+        with monkeypatch.context() as patch:
+            stop_after(patch, commits)
+            result = lsh(tmp_path, "index", "add", "x.index", *names)
+        assert result.returncode == 130
+        return result.stderr
+
+    return run
+
+
 @pytest.mark.parametrize("by_time", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_an_interrupted_run_continues(tmp_path, monkeypatch, by_time):
+def test_an_interrupted_run_continues(tmp_path, monkeypatch, interrupted, by_time):
     monkeypatch.setattr(verbs, "COMMIT_SECONDS" if by_time else "COMMIT_DOCUMENTS", 0.0 if by_time else 1)
     for number in range(2):
         write_lines(tmp_path / f"{number}.jsonl", range(number * 10_000, number * 10_000 + 9_000))
     expected = {f"d{i}" for number in range(2) for i in range(number * 10_000, number * 10_000 + 9_000)}
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
     command = ["index", "add", "x.index", "0.jsonl", "1.jsonl"]
     stored, added = 0, []
     real = Index.add_docs
     for commits in (1, 0, 2):
-        with monkeypatch.context() as patch:
-            stop_after(patch, commits)
-            result = lsh(tmp_path, *command)
-        assert result.returncode == 130
-        assert (b"continuing after an interrupt: after " in result.stderr) == (stored > 0)
-        assert b"the index has changed" not in result.stderr
-        assert (b" committed; the same command continues after them\n" in result.stderr) == (commits > 0)
+        said = interrupted(commits, "0.jsonl", "1.jsonl")
+        assert (b"continuing after an interrupt: after " in said) == (stored > 0)
+        assert b"the index has changed" not in said
+        assert (b" committed; the same command continues after them\n" in said) == (commits > 0)
         with Index.open(tmp_path / "x.index") as index:
             assert len(index) > stored or commits == 0
             stored = len(index)
@@ -473,14 +466,11 @@ def test_the_place_is_part_of_the_commit(tmp_path, monkeypatch, small_steps, is_
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_continues_after_other_commands(tmp_path, monkeypatch, small_steps):
+def test_an_interrupted_run_continues_after_other_commands(tmp_path, interrupted, small_steps):
     write_lines(tmp_path / "x.jsonl", range(9_000))
     write_lines(tmp_path / "y.jsonl", range(100_000, 109_000))
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
     for name in ("x.jsonl", "y.jsonl"):
-        with monkeypatch.context() as patch:
-            stop_after(patch, 2)
-            assert lsh(tmp_path, "index", "add", "x.index", name).returncode == 130
+        interrupted(2, name)
     done(tmp_path, "index", "remove", "x.index", "d0", "d100001", "-q")
     done(tmp_path, "index", "add", "x.index", "-", "--format", "tsv", "-q", stdin=b"d1\ta newer version")
     for name in ("x.jsonl", "y.jsonl"):
@@ -496,16 +486,13 @@ def test_an_interrupted_run_continues_after_other_commands(tmp_path, monkeypatch
         assert index.text_of("d1") == b"a newer version"
 
 
-def test_few_interrupted_commands_are_remembered(tmp_path, monkeypatch, small_steps):
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+def test_few_interrupted_commands_are_remembered(tmp_path, interrupted, small_steps):
     write_lines(tmp_path / "x.jsonl", range(9_000))
     with Index.open(tmp_path / "x.index", "a") as index:
         earlier = {f"add {number}": {"file": 0, "count": 1, "time": 1000 - number} for number in range(40)}
         earlier["add 39"]["time"] = "a text"
         index._commit(earlier | {"add": {"digest": "0", "file": 0, "count": 1}, "screen": {"reject": 0.7}})
-    with monkeypatch.context() as patch:
-        stop_after(patch, 1)
-        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
+    interrupted(1, "x.jsonl")
     names = list(manifest.read_manifest(str(tmp_path / "x.index")).note)
     assert {name for name in names if len(name) < 10} == {"screen", *(f"add {number}" for number in range(16))}
     assert len(names) == 18
@@ -537,7 +524,7 @@ def test_progress_is_in_bytes(tmp_path, monkeypatch):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("change", ["renamed", "file", "order", "option"])
-def test_another_run_starts_anew(tmp_path, monkeypatch, small_steps, change):
+def test_another_run_starts_anew(tmp_path, interrupted, small_steps, change):
     """Also if the number of files, their size and their last time are as before, and the order is another one."""
     names, options = ["0.jsonl", "1.jsonl"], []
     if change == "renamed":
@@ -548,10 +535,7 @@ def test_another_run_starts_anew(tmp_path, monkeypatch, small_steps, change):
     else:
         for number in range(2):
             write_lines(tmp_path / f"{number}.jsonl", range(number * 10_000, number * 10_000 + 9_000))
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    with monkeypatch.context() as patch:
-        stop_after(patch, 1 if change == "renamed" else 2)
-        assert lsh(tmp_path, "index", "add", "x.index", *names).returncode == 130
+    interrupted(1 if change == "renamed" else 2, *names)
     if change == "renamed":
         (tmp_path / "texts" / "d.txt").rename(tmp_path / "texts" / "A.txt")
     if change == "file":

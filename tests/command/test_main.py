@@ -23,16 +23,26 @@ import warnings
 from pathlib import Path
 
 import pytest
-from running import DEFAULT_SIGNALS, TIMEOUT, contents, done, environment, lsh, process, refused
+from running import (
+    DEFAULT_SIGNALS,
+    OTHER,
+    SAMPLE,
+    STORY,
+    TIMEOUT,
+    contents,
+    done,
+    environment,
+    lsh,
+    process,
+    refused,
+    sample,
+)
 
 import lsh as package
 from lsh.command.main import main
 
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 COMMANDS = ["dedup", "pairs", "show", "compare", "plan", "stats", "version"]
 
-STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
-OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
 DOCUMENTS = b"\n".join([STORY, OTHER, STORY.replace(b"nine", b"nina"), OTHER]) + b"\n"
 KEPT = b"\n".join([STORY, OTHER]) + b"\n"
 MAIN = "from lsh.command.main import main"
@@ -48,30 +58,26 @@ def news(tmp_path: Path) -> Path:
 # Usage and help.
 
 
-def test_no_command_is_the_help(news):
+def test_help(news):
     result = lsh(news)
     assert (result.returncode, result.stdout) == (2, b"")
     assert result.stderr.startswith(b"usage: lsh")
     text = done(news, "--help").decode()
+    codes = r"exit codes: 0 done; 2 .*; 129 hangup; 130 interrupted;\n141 broken pipe; 143 terminated"
     for command in COMMANDS:
         assert re.search(rf"^ +{command} +\w", text, re.MULTILINE), command
+        own = done(news, command, "--help").decode()
+        assert re.search(codes, own)
+        assert max(map(len, own.splitlines())) <= 120
     name, version = done(news, "--version").decode().split()
     assert name.startswith("lsh")
     assert version == package.__version__
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_says_the_exit_codes(tmp_path, command):
-    text = done(tmp_path, command, "--help").decode()
-    assert re.search(r"exit codes: 0 done; 2 .*; 129 hangup; 130 interrupted;\n141 broken pipe; 143 terminated", text)
-    assert max(map(len, text.splitlines())) <= 120
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_examples_of_the_help_run(tmp_path, command):
-    rows = [line.split(b"\t") for line in SAMPLE.read_bytes().split(b"\n")[:-1]]
-    records = [json.dumps({"id": row[0].decode(), "text": row[1].decode()}).encode() + b"\n" for row in rows]
+    records = [json.dumps({"id": one.decode(), "text": text.decode()}).encode() + b"\n" for one, text in sample()]
     (tmp_path / "news.tsv.gz").write_bytes(gzip.compress(SAMPLE.read_bytes()))
     (tmp_path / "part-1.jsonl.gz").write_bytes(gzip.compress(b"".join(records[:150])))
     (tmp_path / "part-2.jsonl.gz").write_bytes(gzip.compress(b"".join(records[150:])))
@@ -333,18 +339,18 @@ def test_interrupt(tmp_path, command, number, code, word):
     assert contents(tmp_path) == {"out.txt": b"yesterday\n"}
 
 
-def signalled(folder: Path, name: str, kill: str) -> subprocess.CompletedProcess[bytes]:
-    """Run `kill` before each call of a function of `os` or `builtins`, when a part of the output exists."""
+def signalled(folder: Path, kill: str) -> subprocess.CompletedProcess[bytes]:
+    """Run `kill` after each call of `open`, when a part of the output exists."""
     program = (
         "import builtins, glob, os, signal\n"
         f"{MAIN}\n"
         f"{DEFAULT_SIGNALS}\n"
-        f"real = {name}\n"
+        "real = builtins.open\n"
         "def slow(path, *a, **k):\n"
         "    result = real(path, *a, **k)\n"
         f"    if str(path).endswith('.part'): {kill}\n"
         "    return result\n"
-        f"{name} = slow\n"
+        "builtins.open = slow\n"
         "raise SystemExit(main(['dedup', 'news.txt', '-o', 'out.txt', '-q']))\n"
     )
     return process(folder, python=["-c", program])
@@ -353,7 +359,7 @@ def signalled(folder: Path, name: str, kill: str) -> subprocess.CompletedProcess
 @pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_while_a_file_is_opened_leaves_nothing(news, number):
-    result = signalled(news, "builtins.open", f"os.kill(os.getpid(), {int(number)})")
+    result = signalled(news, f"os.kill(os.getpid(), {int(number)})")
     assert result.returncode == 128 + number
     assert result.stderr.count(b"\n") == 1
     assert contents(news) == {"news.txt": DOCUMENTS}
@@ -365,7 +371,7 @@ def test_a_second_signal_ends_at_once(news, number):
     """The second signal comes during cleanup. The old file is kept; a part of the new one may be left."""
     (news / "out.txt").write_bytes(b"yesterday\n")
     clean = f"os.unlink = lambda *a: os.kill(os.getpid(), {int(number)})"  # cleanup calls it for the partial file
-    result = signalled(news, "builtins.open", f"exec({clean!r}) or os.kill(os.getpid(), 2)")
+    result = signalled(news, f"exec({clean!r}) or os.kill(os.getpid(), 2)")
     assert result.returncode == 128 + number
     assert result.stderr == b""
     assert (news / "out.txt").read_bytes() == b"yesterday\n"
@@ -404,7 +410,7 @@ def test_signals_at_the_same_moment_print_no_traceback(news):
         "signal.pthread_sigmask(signal.SIG_BLOCK, {1, 2, 15}); [os.kill(os.getpid(), n) for n in (15, 2, 1)]; "
         "signal.pthread_sigmask(signal.SIG_UNBLOCK, {1, 2, 15})"
     )
-    result = signalled(news, "builtins.open", kill)
+    result = signalled(news, kill)
     assert result.returncode in (129, 130, 143)
     assert b"Traceback" not in result.stderr
     assert "out.txt" not in contents(news)

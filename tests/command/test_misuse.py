@@ -11,30 +11,18 @@ import os
 import re
 import shlex
 import sys
-from pathlib import Path
 
 import pytest
-from running import done, process, refused
+from running import OTHER, SAMPLE, STORY, done, process, refused
 
 from lsh.command import main
 from lsh.store.index import Index
 
-STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
-OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
 DOCUMENTS = b"\n".join([STORY, OTHER, STORY.replace(b"nine", b"nina"), STORY, OTHER]) + b"\n"
-SAMPLE = str(Path(__file__).resolve().parents[2] / "examples" / "sample.tsv")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def constant_lock():
-    """The file of the lock has the time at which it was locked, and `refused` compares all files."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lsh.segments.disk.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
-        yield
 
 
 @pytest.fixture(scope="module")
-def news(tmp_path_factory, constant_lock):
+def news(tmp_path_factory):
     """A folder with files, folders and indexes, which refused commands leave as it is."""
     folder = tmp_path_factory.mktemp("news")
     files = {

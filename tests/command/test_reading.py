@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from running import OTHER as B
+from running import STORY as A
 from running import done, lsh, refused
 
 from lsh.base import budget
@@ -18,8 +20,6 @@ from lsh.command import inputs
 from lsh.command.inputs import TextStream
 from lsh.storage import disk
 
-A = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
-B = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
 NOTE = b"text: column 2; id: column 1\n"
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import reference
-from running import done, lsh
+from running import done, json_lines, lsh
 
 from lsh import Index, Screen
 from lsh.command import screen as command
 
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 TEXTS = {
     "a": "the harbour of the northern town was closed for a week because of ice and strong wind from the east",
     "b": "the harbour of the northern town was closed for a week because of ice and strong wind from the west",
@@ -22,13 +22,12 @@ TEXTS = {
 
 
 def verdicts(data: bytes) -> dict[str, tuple[str, list[str]]]:
-    lines = [json.loads(line) for line in data.splitlines()]
-    return {one["id"]: (one["decision"], [match["id"] for match in one["matches"]]) for one in lines}
+    found = json_lines(data)
+    return {one["id"]: (one["decision"], [match["id"] for match in one["matches"]]) for one in found}
 
 
 def exact(a: str, b: str) -> float:
-    first, second = (set(reference.shingles(text.lower(), 3, "word")) for text in (a, b))
-    return len(first & second) / len(first | second)
+    return reference.jaccard(TEXTS[a].lower(), TEXTS[b].lower(), 3, "word")
 
 
 @pytest.fixture
@@ -41,14 +40,14 @@ def folder(tmp_path):
 
 
 def test_documents_are_screened_and_added(folder):
-    assert exact(TEXTS["a"], TEXTS["b"]) >= 0.8 > exact(TEXTS["a"], TEXTS["c"]) >= 0.5
+    assert exact("a", "b") >= 0.8 > exact("a", "c") >= 0.5
     result = lsh(folder, "screen", "x.index", "new.jsonl")
     expected = {"a": ("accept", []), "b": ("reject", ["a"]), "c": ("similar", ["a"]), "d": ("accept", [])}
     assert verdicts(result.stdout) == expected
     assert b"4 documents, 2 accepted, 1 similar, 1 rejected, " in result.stderr
     assert list(Index.open(folder / "x.index")) == ["a", "c", "d"]
     line = json.loads(result.stdout.splitlines()[1])
-    similarity = exact(TEXTS["a"], TEXTS["b"])
+    similarity = exact("a", "b")
     match = {"id": "a", "similarity": similarity, "interval": [similarity] * 2, "verified": True}
     assert line == {"id": "b", "decision": "reject", "matches": [match]}
     again = lsh(folder, "screen", "x.index", "new.jsonl")
@@ -99,12 +98,8 @@ def test_thresholds_can_be_given_and_changed(folder):
 @pytest.mark.parametrize("output", ["out.jsonl", "/dev/full"])
 def test_a_run_that_fails_adds_nothing(folder, monkeypatch, output):
     """Interrupted, or with an output that cannot be written."""
-
-    def interrupt(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
     if output == "out.jsonl":
-        monkeypatch.setattr(command.indexing, "line", interrupt)
+        monkeypatch.setattr(command.indexing, "line", Mock(side_effect=KeyboardInterrupt))
     elif not Path(output).exists():
         pytest.skip("requires /dev/full")
     result = lsh(folder, "screen", "x.index", "new.jsonl", "-o", output)

@@ -1,4 +1,4 @@
-"""Output for people to look at: `--report`, `--preset` and `lsh plan --plot`.
+"""Output for people to look at: `--report`, `--preset`, `lsh plan --plot`, and the picture in the README.
 
 A page must equal the one that the function makes of the same run. test_report.py tests the content of a page, and
 test_presets.py the settings of a preset.
@@ -9,22 +9,21 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
-from running import contents, done, refused
+from running import SAMPLE, contents, done, environment, refused, sample
 
 import lsh as package
 from lsh import presets, report
 
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 SVG, PNG = b"<?xml", b"\x89PNG"
 
 
-def sample() -> tuple[list[bytes], list[bytes]]:
-    """The ids and the texts."""
-    ids, texts = zip(*(line.split(b"\t") for line in SAMPLE.read_bytes().split(b"\n")[:-1]))
-    return list(ids), list(texts)
+IDS, TEXTS = map(list, zip(*sample()))
 
 
 def table(page: str, name: str) -> list[list[str]]:
@@ -50,49 +49,26 @@ def jsonl(path: Path, records: list[dict]) -> Path:
     return path
 
 
-def test_the_page_is_that_of_the_function(tmp_path):
-    ids, texts = sample()
-    done(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--report", "report.html", "--threshold", "0.7")
-    hasher = package.MinHasher(128, scheme="fss", shingles=package.Shingles(8))
-    expected = report.html(
-        package.deduplicate(texts, 0.7, hasher=hasher),
-        texts=texts,
-        parameters={
-            "INPUT": SAMPLE,
-            "--output": "out.tsv",
-            "--keep": "first",
-            "--missing": "error",
-            "--on-bad-line": "error",
-        },
-        ids=ids,
-    )
-    assert (tmp_path / "report.html").read_text("utf-8") == expected
-    assert 'id="survival"' not in expected  # one file is only one source
-
-
-def test_the_page_of_new_and_old_documents(tmp_path):
+@pytest.mark.parametrize("old", [0, 80])
+def test_the_page_is_that_of_the_function(tmp_path, old):
     lines = SAMPLE.read_bytes().splitlines(keepends=True)
-    (tmp_path / "old.tsv").write_bytes(b"".join(lines[:80]))
-    (tmp_path / "new.tsv").write_bytes(b"".join(lines[80:]))
-    page = reported(tmp_path, "new.tsv", "--against", "old.tsv")
-    ids, texts = sample()
+    (tmp_path / "old.tsv").write_bytes(b"".join(lines[:old]))
+    (tmp_path / "new.tsv").write_bytes(b"".join(lines[old:]))
+    page = reported(tmp_path, "new.tsv", *(["--against", "old.tsv"] if old else []), "--threshold", "0.7")
     hasher = package.MinHasher(128, scheme="fss", shingles=package.Shingles(8))
+    given = {"INPUT": "new.tsv", **({"--against": "old.tsv"} if old else {}), "--dry-run": "yes"}
+    given |= {"--keep": "first", "--missing": "error", "--on-bad-line": "error"}
+    against = {"against": TEXTS[:old]} if old else {}
     assert page == report.html(
-        package.deduplicate(texts[80:], 0.8, hasher=hasher, against=texts[:80]),
-        texts=texts[80:],
-        parameters={
-            "INPUT": "new.tsv",
-            "--against": "old.tsv",
-            "--dry-run": "yes",
-            "--keep": "first",
-            "--missing": "error",
-            "--on-bad-line": "error",
-        },
-        ids=ids[80:],
-        against=texts[:80],
-        against_ids=ids[:80],
+        package.deduplicate(TEXTS[old:], 0.7, hasher=hasher, **against),
+        texts=TEXTS[old:],
+        parameters=given,
+        ids=IDS[old:],
+        **against,
+        against_ids=IDS[:old] if old else None,
     )
-    assert "compared with 80 old documents" in page
+    assert ("compared with 80 old documents" in page) == bool(old)
+    assert 'id="survival"' not in page  # one file is only one source
 
 
 def test_the_same_run_gives_the_same_page(tmp_path):
@@ -101,6 +77,8 @@ def test_the_same_run_gives_the_same_page(tmp_path):
     assert sorted(contents(tmp_path)) == ["removed.tsv", "report.html"]
     first = reported(tmp_path, SAMPLE, "--num-threads", "1")
     assert reported(tmp_path, SAMPLE, "--num-threads", "2", "--max-memory", "1MB") == first
+    done(tmp_path, "dedup", SAMPLE, "--dry-run", "--report", "report.html.gz", "--num-threads", "1")
+    assert gzip.decompress((tmp_path / "report.html.gz").read_bytes()).decode().replace("html.gz", "html") == first
 
 
 LETTERS = [f"number {i} of the letters that {'abc'[i % 2]} wrote home in year {1900 + 7 * i}" for i in range(6)]
@@ -156,11 +134,10 @@ def test_files_are_sources(tmp_path):
 
 @pytest.mark.parametrize("name", presets.NAMES)
 def test_a_preset_is_that_of_the_library(tmp_path, name):
-    ids, texts = sample()
-    result = package.deduplicate(texts, **presets.preset(name).options())
+    result = package.deduplicate(TEXTS, **presets.preset(name).options())
     answer = done(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--preset", name, "--json", "--report", "report.html")
     kept = [line.split(b"\t")[0] for line in (tmp_path / "out.tsv").read_bytes().splitlines()]
-    assert kept == [identity for identity, stays in zip(ids, result.keep) if stays]
+    assert kept == [identity for identity, stays in zip(IDS, result.keep) if stays]
     counts = json.loads(answer)
     assert counts["removed"] == len(result.removed) > 0
     assert counts["threshold"] == presets.preset(name).threshold
@@ -203,8 +180,19 @@ def test_skipped_lines_are_counted_with_a_report(tmp_path):
     assert json.loads(answer)["skipped"] == 7
 
 
-def test_a_packed_report(tmp_path):
-    done(tmp_path, "dedup", SAMPLE, "--dry-run", "--report", "r.html.gz")
-    done(tmp_path, "dedup", SAMPLE, "--dry-run", "--report", "r.html")
-    packed = (tmp_path / "r.html.gz").read_bytes()
-    assert gzip.decompress(packed).replace(b"r.html.gz", b"r.html") == (tmp_path / "r.html").read_bytes()
+# The picture in the README.
+
+
+def test_the_script_writes_the_committed_file_with_the_figures_of_the_run(tmp_path):
+    made = tmp_path / "made.svg"
+    script = [sys.executable, str(SAMPLE.parents[1] / "docs" / "picture.py"), str(made)]
+    subprocess.run(script, check=True, cwd=tmp_path, env=environment())
+    picture = made.read_bytes()
+    assert picture == (SAMPLE.parents[1] / "docs" / "report.svg").read_bytes()
+    counts = package.deduplicate([text for _, text in sample()], 0.8).summary()
+    words = [
+        "".join(text.itertext()) for text in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")
+    ]
+    assert f"{counts['removed']} of {counts['documents']} documents are duplicates" in words
+    assert words[words.index("Documents kept") + 1] == f"{counts['kept']}"
+    assert words[words.index("Recall promised") + 1] == f"{package.plan(0.8, 0.99).recall_at(0.8):.3f}"

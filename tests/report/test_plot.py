@@ -7,18 +7,17 @@ the documented behaviour of each function. Tests that draw are skipped, with the
 from __future__ import annotations
 
 import dataclasses
-import doctest
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import reference
+from running import sample
 
 import lsh
 from lsh import plot
+from lsh.report import text_plot
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 FUNCTIONS = {  # each with valid arguments
     plot.s_curve: (lsh.Bands(20, 5),),
     plot.similarity_histogram: ([0.8, 0.9],),
@@ -40,18 +39,11 @@ def pyplot(monkeypatch):
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
-    lines = (REPOSITORY / "examples" / "sample.tsv").read_bytes().decode("utf-8").split("\n")[:-1]
-    return [line.split("\t")[1] for line in lines]
+    return [text.decode() for _, text in sample()]
 
 
 def heights(ax) -> list[float]:
     return [bar.get_height() for bar in ax.patches]
-
-
-def jaccard(a: str, b: str, n: int) -> float:
-    """Jaccard similarity of the sets of n consecutive characters."""
-    one, other = ({text[i : i + n] for i in range(len(text) - n + 1)} for text in (a, b))
-    return len(one & other) / len(one | other)
 
 
 # The figures of the documents: three lines draw each.
@@ -79,12 +71,8 @@ def test_the_similarities_of_candidates(pyplot, texts):
     found = [(i, j) for i, j, _ in lsh.find_pairs(texts, hasher=hasher, bands=lsh.Bands(20, 5), verify=None)]
     ax = plot.similarity_histogram([lsh.jaccard(texts[i], texts[j], shingles=hasher.shingles) for i, j in found])
 
-    sets = [frozenset(reference.shingles(text, 5, "byte")) for text in texts]
-    expected = [0] * 50
-    for i, j in found:
-        shared, either = len(sets[i] & sets[j]), len(sets[i] | sets[j])
-        expected[min(50 * shared // either, 49)] += 1
-    assert heights(ax) == expected
+    exact = [reference.jaccard(texts[i], texts[j], 5, "byte") for i, j in found]
+    assert heights(ax) == np.histogram(exact, 50, (0, 1))[0].tolist()
     assert sum(heights(ax)) == len(found) > 60
     ax = plot.similarity_histogram([], threshold=0.8)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["threshold 0.8"]
@@ -100,7 +88,7 @@ def test_the_matrices_of_the_lecture(pyplot, texts):
 
     assert (left, right) == tuple(axes)
     exact, estimated = left.images[0].get_array(), right.images[0].get_array()
-    assert np.array_equal(exact, [[jaccard(a, b, 3) for b in texts[:30]] for a in texts[:30]])
+    assert np.array_equal(exact, [[reference.jaccard(a, b, 3, "char") for b in texts[:30]] for a in texts[:30]])
     rows = hasher.fingerprints(texts[:30])
     assert np.array_equal(estimated, [[(one == other).mean() for other in rows] for one in rows])
     assert left.images[0].get_clim() == right.images[0].get_clim() == (0, 1)  # so the colours mean the same
@@ -141,12 +129,7 @@ def test_a_planned_curve_and_its_threshold(pyplot):
     names = ["6x6+13x7", "6x6+13x7 and sketch filter: 0.9908", "threshold 0.8"]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == names
     assert "is found and verified with 0.9908" in str(bands)
-
-
-def test_a_plan_without_a_filter_has_one_curve(pyplot):
-    plan = lsh.plan(0.8, 0.99)
-    unfiltered = dataclasses.replace(plan, loss=0.0)
-    ax = plot.s_curve(unfiltered, lsh.Bands(20, 5), plan)
+    ax = plot.s_curve(dataclasses.replace(bands, loss=0.0), lsh.Bands(20, 5), bands)  # the first one has no filter
     names = ["6x6+13x7", "20x5", "6x6+13x7", "6x6+13x7 and sketch filter"]
     assert [line.get_label() for line in ax.lines] == names
     assert ax.lines[3].get_color() == ax.lines[2].get_color()
@@ -231,23 +214,22 @@ def test_a_matrix_of_two_collections_and_its_scale(pyplot):
         (plot.similarity_matrix, ([0.5],), {}, ValueError, r"shape \(n, m\), got \(1,\)"),
         (plot.similarity_matrix, (np.empty((0, 0)),), {}, ValueError, r"one similarity or more, got shape \(0, 0\)"),
         (plot.similarity_matrix, ([[-0.1]],), {}, ValueError, "similarities must be from 0 to 1, got -0.1"),
+        (text_plot.s_curve, ("20x5",), {}, TypeError, r"bands must be a Bands or a Plan, got str; use lsh\.Bands"),
+        (text_plot.s_curve, (lsh.Bands(20, 5),), {"width": 39}, ValueError, "width must be 40 or more, got 39"),
+        (text_plot.s_curve, (lsh.Bands(20, 5),), {"width": 1001}, ValueError, "width must be at most 1000, got 1001"),
+        (text_plot.s_curve, (lsh.Bands(20, 5),), {"height": 3}, ValueError, "height must be 4 or more, got 3"),
+        (text_plot.s_curve, (lsh.Bands(20, 5),), {"width": 60.5}, TypeError, "width must be a whole number, got float"),
+        (text_plot.s_curve, (lsh.Bands(20, 5),), {"threshold": 1.5}, ValueError, "threshold must be 0 to 1, got 1.5"),
     ],
 )
 def test_bad_values(monkeypatch, draw, arguments, options, error, message):
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # these checks come first and do not need matplotlib
     with pytest.raises(error, match=message):
         draw(*arguments, **options)
+
+
+@pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
+def test_the_extra_is_named(monkeypatch, draw):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r'lsh\.plot needs matplotlib: run pip install "lsh-dedup\[plot\]"'):
         draw(*FUNCTIONS[draw])
-
-
-def test_the_document_of_the_plots(pyplot, monkeypatch):
-    monkeypatch.chdir(REPOSITORY / "examples")
-    result = doctest.testfile(
-        str(REPOSITORY / "docs" / "plots.md"),
-        module_relative=False,
-        optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE,
-        encoding="utf-8",
-    )
-    assert result.attempted >= 15
-    assert result.failed == 0

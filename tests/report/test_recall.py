@@ -29,23 +29,17 @@ def test_a_sample_has_no_more_pairs_than_wanted(number, pairs):
         assert chosen[-1, -1] == number - 1  # the sample reaches the last document
 
 
-def test_a_large_sample_uses_what_it_may():
-    chosen = recall.choose_sample(np.full(50_000, 500), np.array([], int), 500_000)
-    assert chosen.shape == (100, 100)
-
-
-def test_a_sample_of_long_texts_is_smaller():
+def test_a_sample_is_as_large_as_it_may_be():
+    """Bounded by pairs and bytes; of long texts it is smaller, and without two texts there is none."""
+    none = np.array([], int)
+    assert recall.choose_sample(np.full(50_000, 500), none, 500_000).shape == (100, 100)
     sizes = np.full(1000, 50_000)
     sizes[::2] = recall.MAX_TEXT_SIZE + 1
-    chosen = recall.choose_sample(sizes, np.array([], int), 10**6)
+    chosen = recall.choose_sample(sizes, none, 10**6)
     assert (sizes[chosen] == 50_000).all()
     assert recall.MAX_COMPARED_BYTES / 2 <= chosen.shape[1] * sizes[chosen].sum() <= recall.MAX_COMPARED_BYTES
-
-
-@pytest.mark.parametrize("sizes", [[], [5], [5, recall.MAX_TEXT_SIZE + 1]])
-def test_no_sample(sizes):
-    assert recall.choose_sample(np.array(sizes, int), np.array([], int), 1000).size == 0
-    assert recall.choose_sample(np.full(9, 5), np.array([], int), 0).size == 0
+    for few, pairs in (([], 1000), ([5], 1000), ([5, recall.MAX_TEXT_SIZE + 1], 1000), ([5] * 9, 0)):
+        assert recall.choose_sample(np.array(few, int), none, pairs).size == 0
 
 
 @pytest.mark.parametrize("number", [0, 3, 500, 30_000])
@@ -59,8 +53,5 @@ def test_random_documents(number):
     if number > 100:
         assert abs(chosen[:200].mean() / number - 0.5) < 0.1  # the first ones are from everywhere, too
     assert recall.choose_random(sizes, np.arange(0), 0).size == 0
-
-
-def test_random_documents_are_bounded_by_bytes():
     chosen = recall.choose_random(np.full(9_000, 50_000), np.arange(0), 1000)
     assert len(chosen) == recall.MAX_RANDOM_BYTES // 50_000

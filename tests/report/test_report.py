@@ -60,8 +60,6 @@ class Page(HTMLParser):
         self.rows: dict[str, list[list[str]]] = {}
         self.tiles: list[list[str]] = []
         self.pairs: dict[str, list[str]] = {}
-        self.marks: list[str] = []
-        self.foot: list[str] = []
         self.sections: dict[str, str] = {}
         self._open: list[tuple[str, dict[str, str | None]]] = []
         self.feed(source)
@@ -85,8 +83,6 @@ class Page(HTMLParser):
             self.rows[self._id("table")][-1].append("")
         elif tag == "dt":
             self.tiles.append([])
-        elif tag == "mark":
-            self.marks.append("")
         if tag in ("dt", "dd"):
             self.tiles[-1].append("")
         if tag == "bdi" and dict(attributes).get("class") == "words":
@@ -104,8 +100,6 @@ class Page(HTMLParser):
             self.rows[self._id("table")][-1][-1] += data
         if "dt" in tags or "dd" in tags:
             self.tiles[-1][-1] += data
-        if "mark" in tags:
-            self.marks[-1] += data
         if any(attributes.get("class") == "words" for _, attributes in self._open):
             self.pairs[self._id("div")][-1] += data
         for _, attributes in self._open:
@@ -649,39 +643,53 @@ class Recorded(dict):
         return super().__getitem__(position)
 
 
-def test_mappings_bytes_and_given_sizes_say_the_same(texts, run):
-    result = run[0]
-    sizes = np.array([len(text) for text in texts])
-    plain = report.html(result, texts=texts)
-    recorded = Recorded([text.encode() for text in texts])
-    without_sample = report.html(result, texts=recorded, sizes=sizes, sample_pairs=0)
-    assert without_sample == report.html(result, texts=texts, sample_pairs=0)
+def test_texts_of_any_form_give_the_same_page(texts):
+    """Also of bytes, by position in a column with other labels, missing, and as a stream, which a callable returns."""
+    texts = [None, *texts, "été"]
+    result = lsh.deduplicate(texts, 0.7, missing="empty")
+    expected, sizes = report.html(result, texts=texts), np.array([len((text or "").encode()) for text in texts])
+
+    def check(form: object, ids: object = None) -> None:
+        assert report.html(result, texts=form) == expected
+        assert report.html(result, texts=form, sizes=sizes, ids=range(242) if ids is None else ids) == expected
+
+    check([text and text.encode() for text in texts])
+    check(dict(enumerate(texts)))
+    check(lambda: iter(texts))
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed; the extra `test` has it")
+    table = pyarrow.table({"text": pyarrow.chunked_array([texts[:9], texts[9:]])})
+    check(lambda: iter(table.to_batches(7)))
+    check(lambda: table.to_reader(7))
+    check(table["text"])
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed; the extra `test` has it")
+    labels = range(242, 0, -1)
+    check(pandas.Series(texts, index=labels, dtype=object), pandas.Series(range(242), index=labels))
+
+
+def test_few_texts_are_read(texts, run):
+    """Those that are shown, by position; a callable is called once more for the sizes, and must return all texts."""
+    recorded, sizes = Recorded([text.encode() for text in texts]), np.array([len(text) for text in texts])
+    without_sample = report.html(run[0], texts=recorded, sizes=sizes, sample_pairs=0)
+    assert without_sample == report.html(run[0], texts=texts, sample_pairs=0)
     most = choice.MAX_CLUSTERS + 4 * choice.MAX_PAIRS + 2 * choice.MAX_RANDOM + 4 * choice.MEMBER_CLUSTERS
     assert 0 < len(recorded.asked) <= most
-    assert report.html(result, texts=[text.encode() for text in texts]) == plain
-    assert report.html(result, texts=dict(enumerate(texts)), sizes=sizes.tolist(), ids=range(240)) == plain
-
-
-def test_texts_of_a_stream(texts):
-    """A callable, as `deduplicate` accepts, is called for the sizes, and for the texts that are shown."""
-    old = [f"{text} old" for text in texts[:60]]
+    calls, old = [], [f"{text} old" for text in texts[:60]]
     result = lsh.deduplicate(texts, 0.7, hasher=HASHER, bands=BANDS, against=old)
-    page = report.html(result, texts=texts, against=old)
-    calls = []
 
-    def stream(name, given):
-        return lambda: (calls.append(name), iter(given))[1]
+    def new_stream(some=texts):
+        calls.append("new")
+        return iter(some)
 
-    assert report.html(result, texts=stream("new", texts), against=stream("old", old)) == page
+    expected = report.html(result, texts=texts, against=old)
+    assert report.html(result, texts=new_stream, against=lambda: calls.append("old") or iter(old)) == expected
     assert calls == ["new", "new", "old"]
-    calls.clear()
-    sizes = [len(text) for text in texts]
-    choice = report.choose(result, sizes=sizes)
-    assert report.html(result, texts=stream("new", texts), against=old, sizes=sizes, choice=choice) == page
-    assert calls == ["new"]
-    missing = [None, *texts[1:], "été"]
-    result = lsh.deduplicate(missing, 0.7, missing="empty")
-    assert report.html(result, texts=stream("new", missing)) == report.html(result, texts=missing)
+    chosen = report.choose(result, sizes=sizes)
+    assert report.html(result, texts=new_stream, against=old, sizes=sizes, choice=chosen) == expected
+    assert calls == ["new", "new", "old", "new"]
+    for other in (texts[1:], [*texts, "one more"]):
+        message = rf"^texts must give one text for each document \({len(texts)}\), gave {len(other)}$"
+        with pytest.raises(ValueError, match=message):
+            report.html(run[0], texts=lambda other=other: new_stream(other))
 
 
 def test_bytes_that_are_no_utf8_are_compared_as_they_are():
@@ -689,29 +697,6 @@ def test_bytes_that_are_no_utf8_are_compared_as_they_are():
     _, source = made(texts)
     assert "by exact comparison of 1 pair among 2 sampled documents" in source
     assert "No two different texts among them reach the threshold." in source
-
-
-def test_a_stream_of_columns_or_of_other_texts(texts, run):
-    """A callable may return what `deduplicate` accepts of it: an Arrow stream, or an iterable of columns."""
-    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed; the extra `test` has it")
-    table = pa.table({"text": texts})
-    page = report.html(run[0], texts=texts)
-    assert report.html(run[0], texts=lambda: iter(table.to_batches(7))) == page
-    assert report.html(run[0], texts=lambda: table.to_reader(7)) == page
-    for other in (texts[1:], [*texts, "one more"]):
-        message = rf"^texts must give one text for each document \({len(texts)}\), gave {len(other)}$"
-        with pytest.raises(ValueError, match=message):
-            report.html(run[0], texts=lambda other=other: iter(other))
-
-
-def test_columns_of_every_kind_can_be_shown():
-    """By position: a pandas column has labels, an Arrow one scalars."""
-    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    given = ["A cat sat on the mat today.", "rain", "A cat sat on the mat today!", "storm"]
-    result, expected = made(given, ids=list("abcd"))
-    labels = pandas.Series(list("abcd"), index=[9, 8, 7, 6])
-    assert report.html(result, texts=pandas.Series(given, index=[3, 2, 1, 0]), ids=labels) == expected
-    assert report.html(result, texts=pyarrow.chunked_array([given[:1], given[1:]]), ids=list("abcd")) == expected
 
 
 def test_old_documents_are_shown_from_their_side(texts):
@@ -794,7 +779,7 @@ def test_a_choice_names_every_text_that_is_read(texts, sample_pairs):
     assert choice.against_positions == sorted(set(choice.against_positions))
 
 
-def test_a_choice_is_a_value(texts, run):
+def test_a_choice_is_a_value_of_its_result(texts, run):
     sizes = np.array([len(text) for text in texts])
     choice = report.choose(run[0], sizes=sizes)
     names = {"Choice": report.Choice, "Pair": report.Pair}
@@ -803,18 +788,14 @@ def test_a_choice_is_a_value(texts, run):
     assert report.choose(run[0], sizes=sizes, sample_pairs=40) != choice
     with pytest.raises(dataclasses.FrozenInstanceError):
         choice.sample = ()
-    for pairs_of_a_side in (choice.removed, choice.near):  # no document is in two pairs
-        documents = [document for pair in pairs_of_a_side for document in pair.documents]
-        assert len(documents) == len(set(documents)) == 24
-
-
-def test_a_choice_is_of_its_result(texts, run):
-    choice = report.choose(run[0], sizes=[len(text) for text in texts])
     few = lsh.deduplicate(texts[:20], 0.7, hasher=HASHER, bands=BANDS)
     with pytest.raises(ValueError, match=r"choice must be made for this result, which has 20 documents, got one with"):
         report.html(few, texts=texts[:20], choice=choice)
     with pytest.raises(ValueError, match="sample_pairs cannot be combined with choice; pass sample_pairs to"):
         report.html(run[0], texts=texts, choice=choice, sample_pairs=500_000)
+    for pairs_of_a_side in (choice.removed, choice.near):  # no document is in two pairs
+        documents = [document for pair in pairs_of_a_side for document in pair.documents]
+        assert len(documents) == len(set(documents)) == 24
 
 
 def test_random_removals_are_drawn_from_all(texts, run, parsed):

@@ -124,19 +124,3 @@ def test_the_threshold_is_marked(bands, threshold, said, ascii_only):
     assert abs(places.pop() / 54 - marked) <= 1 / 54
     free = sum(character == mark for row in rows for character in row)
     assert free >= 10 or (threshold == 1.0 and free >= 9)  # all lines except those that the curve uses
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
-    [
-        (("20x5",), {}, TypeError, r"bands must be a Bands or a Plan, got str; use lsh\.Bands"),
-        ((lsh.Bands(20, 5),), {"width": 39}, ValueError, "width must be 40 or more, got 39"),
-        ((lsh.Bands(20, 5),), {"width": 1001}, ValueError, "width must be at most 1000, got 1001"),
-        ((lsh.Bands(20, 5),), {"height": 3}, ValueError, "height must be 4 or more, got 3"),
-        ((lsh.Bands(20, 5),), {"width": 60.5}, TypeError, "width must be a whole number, got float"),
-        ((lsh.Bands(20, 5),), {"threshold": 1.5}, ValueError, "threshold must be 0 to 1, got 1.5"),
-    ],
-)
-def test_bad_parameters(arguments, options, error, message):
-    with pytest.raises(error, match=message):
-        text_plot.s_curve(*arguments, **options)

@@ -227,7 +227,7 @@ def write_inputs(folder: Path) -> None:
 COMMANDS = [
     "stats IN/in.tsv",
     "show IN/in.tsv a c",
-    "plan --corpus IN/in.tsv",
+    "plan --sample IN/in.tsv",
     "pairs IN/in.tsv -o OUT/pairs.tsv",
     "compare IN/a.txt IN/b.txt.gz",
     "dedup IN/bad.jsonl -o OUT/out.jsonl --on-bad-line skip --rejects OUT/rejects.txt",

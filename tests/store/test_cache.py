@@ -28,6 +28,7 @@ import reference
 import strategies
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from indexing import FERRY, FERRY_LESS
 
 import lsh
 import lsh.lsh
@@ -38,11 +39,6 @@ from lsh.store.banded import BandedStore
 
 both_sizes = pytest.mark.parametrize("hashbytes", [4, 8])
 
-FERRY = (
-    "The ferry to the outer islands was two hours late on Monday because a seal had fallen asleep on the slipway "
-    "and the harbour master would not have it woken. Passengers were served soup."
-)
-FERRY_LESS = FERRY.replace("outer ", "")  # one word removed
 MARKET = (
     "ONIONS DEAR THIS WEEK STOP GROWERS BLAME WET FIELDS STOP TRADERS AT QUILL STREET BLAME GROWERS STOP SACK "
     "NOW NINE CROWNS STOP WAS SIX IN MAY STOP"
@@ -195,32 +191,28 @@ def test_face():
 
 
 @pytest.mark.parametrize("scheme", ["murmur3", "fss"])
-def test_without_bands_they_are_planned(scheme):
-    """For any number of seeds: bands for .8 at .99, or, if none reach .99, those with the highest recall."""
-    for seeds in (1, 2, 3, 7, 100, 1009):
+def test_the_plan_of_bands(scheme):
+    """Planned bands reach the recall without a filter; given ones have the least threshold at which it is .99."""
+    cache = Cache.create(MinHasher(128, 5, scheme=scheme), threshold=0.8, recall=0.95)
+    assert cache.plan == lsh.Plan(Bands(widths=[7] * 2 + [8] * 14), 0.8, 0.95, 128)
+    for seeds in (3, 7, 100, 1009):
         hasher = MinHasher(seeds, 4, scheme=scheme)
-        cache = Cache(hasher)
-        if seeds < 3:
-            assert cache.bands == Bands(seeds, 1)
-            with pytest.raises(ValueError, match="too few"):
-                Cache.create(hasher)
-        else:
-            assert cache.bands == Cache.create(hasher).bands
+        for cache in (
+            Cache(hasher),
+            *(Cache.create(hasher, **same) for same in ({}, {"threshold": 0.8}, {"recall": 0.99})),
+        ):
+            assert cache.hasher is hasher
+            assert cache.plan == plan_for(hasher, 0.8, 0.99, filtered=False) == lsh.Plan(cache.bands, 0.8, 0.99, seeds)
             assert cache.bands.probability(0.8) >= 0.99
-
-
-@pytest.mark.parametrize("scheme", ["murmur3", "fss"])
-def test_planned(scheme):
-    """The bands alone reach the recall, because no filter follows them."""
-    hasher = MinHasher(128, 5, scheme=scheme)
-    cache = Cache.create(hasher, threshold=0.8, recall=0.95)
-    assert cache.hasher is hasher
-    assert cache.plan == lsh.Plan(cache.bands, 0.8, 0.95, 128)
-    assert cache.bands == Bands(widths=[7] * 2 + [8] * 14)
-    assert cache.bands.probability(0.8) >= 0.95
-    for same in ({}, {"threshold": 0.8}, {"recall": 0.99}):
-        assert Cache.create(hasher, **same).plan == plan_for(hasher, 0.8, 0.99, filtered=False)
-    assert 0.99 <= Cache.create(hasher).bands.probability(0.8) < 0.993
+    for cache in (Cache(hasher, bands=Bands(20, 5)), *(Cache(MinHasher(seeds, scheme=scheme)) for seeds in (1, 2))):
+        plan = cache.plan
+        assert (plan.bands, plan.recall, plan.num_seeds) == (cache.bands, 0.99, cache.hasher.num_seeds)
+        assert cache.bands.probability(plan.threshold) >= 0.99 > cache.bands.probability(plan.threshold - 0.01)
+    assert cache.bands == Bands(2, 1)  # none of two seeds reach .99: those with the highest recall
+    with pytest.raises(ValueError, match="too few"):
+        Cache.create(cache.hasher)
+    planned = lsh.plan(0.7, 0.9, 100)
+    assert Cache(MinHasher(100, scheme=scheme), bands=planned).plan == planned
 
 
 def test_created_without_a_hasher_or_with_bands():
@@ -239,27 +231,13 @@ def test_created_without_a_hasher_or_with_bands():
     assert Cache.create(MinHasher(100), bands=bands, threshold=1.0).plan.threshold == 1
 
 
-@pytest.mark.parametrize("scheme", ["murmur3", "fss"])
-def test_the_plan_of_bands(scheme):
-    """For bands without a threshold: the least one, in hundredths, at which the recall is 0.99."""
-    hasher = MinHasher(100, scheme=scheme)
-    for cache in (Cache(hasher, 20), Cache(hasher, bands=Bands(20, 5)), Cache(MinHasher(2, scheme=scheme))):
-        plan = cache.plan
-        assert (plan.bands, plan.recall, plan.num_seeds) == (cache.bands, 0.99, cache.hasher.num_seeds)
-        assert cache.bands.probability(plan.threshold) >= 0.99 > cache.bands.probability(plan.threshold - 0.01)
-    assert Cache(hasher).plan == Cache.create(hasher).plan == lsh.Plan(Cache(hasher).bands, 0.8, 0.99, 100)
-    planned = lsh.plan(0.7, 0.9, 100)
-    assert Cache(hasher, bands=planned).plan == planned
-
-
 def test_bins_are_shaped_as_upstreams():
     """A sequence that has, for each band, a read-only mapping from keys to sets of ids."""
     cache = filled()
     bins = cache.bins
     assert len(bins) == 20
     for band in bins:
-        assert isinstance(band, Mapping)
-        assert len(band) == len(list(band)) == len(set(band))
+        assert len(band) == len(set(band))
         for key in band:
             assert isinstance(key, int)
             assert 0 <= key < 2**64
@@ -284,43 +262,27 @@ def test_bins_are_shaped_as_upstreams():
     assert len(held) >= 1
 
 
-def test_a_pass_over_the_bins_shows_one_moment():
+@pytest.mark.parametrize("look", ["fingerprints", 0, 1])
+def test_a_pass_over_a_view_shows_one_moment(look):
     """An iteration gives one state of the cache, and a change does not end it."""
     cache = filled()
-    before = [[(key, list(ids)) for key, ids in band.items()] for band in cache.bins]
-    for band, expected in zip(cache.bins, before):
-        running, sets = iter(band.items()), iter(band.values())
-        seen = [next(running)]
-        cache.add_doc(FERRY, "more")
-        cache.remove_id(0)
-        seen += running
-        assert [(key, list(ids)) for key, ids in seen] == expected
-        cache.clear()
-        cache.add_docs([MARKET, FERRY, BRIDGE, FERRY_LESS], range(4))
-        assert [list(ids) for ids in sets] == [ids for _, ids in expected]
-
-
-def test_a_pass_over_the_fingerprints_shows_one_moment():
-    cache = filled()
-    view = cache.fingerprints
+    view = cache.fingerprints if look == "fingerprints" else cache.bins[look]
     assert isinstance(view, Mapping)
-    assert (list(view), len(view)) == ([0, 1, 2, 3], 4)
-    with pytest.raises(TypeError):
-        view[1] = view[2]
-    cache.remove_id(0)
-    assert 0 not in view
-    before = {doc_id: row.tolist() for doc_id, row in zip(cache, map(view.get, cache))}
+    keys, before = list(view), [list(value) for value in view.values()]
+    assert len(view) == len(keys)
+    assert not hasattr(view, "__setitem__")
     items, values = iter(view.items()), iter(view.values())
     found = [next(items)]
-    cache.remove_id(2)
-    cache.add_doc(MARKET, 1)
+    cache.add_doc(FERRY, "more")
+    cache.remove_id(0)
     cache.add_docs([f"text {i}" for i in range(100)], range(10, 110))
     found += items
     cache.clear()
-    assert {doc_id: row.tolist() for doc_id, row in found} == before
-    assert [row.tolist() for row in values] == list(before.values())
-    assert not any(row.flags.writeable for _, row in found)
+    assert [(key, list(value)) for key, value in found] == list(zip(keys, before))
+    assert list(map(list, values)) == before
     assert dict(view.items()) == dict(view) == {}
+    assert keys[0] not in view
+    assert look != "fingerprints" or not any(row.flags.writeable for _, row in found)
 
 
 def test_recall_at():

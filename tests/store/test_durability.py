@@ -15,6 +15,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import indexing
 import pytest
@@ -177,6 +178,25 @@ def test_each_operation_fails(tmp_path, monkeypatch, afterwards, number, some):
     assert failures > 10
 
 
+def lose_again(monkeypatch: pytest.MonkeyPatch, folder: Path, found: Contents, rng: random.Random) -> None:
+    """Open what is left after a loss of power, and commit; in half of the cases, the power is lost again."""
+    disk, after = LosingDisk(ends_at=rng.choice([0, rng.randint(1, 12)])), folder.with_name(f"{folder.name} again")
+    disk.know(folder)
+    use_disk(monkeypatch, disk)
+    index, possible = None, [found | {"last": (text(7), None)}]
+    try:
+        index = Index.open(folder, "a")
+        index.add(text(7), "last")
+        index.commit()
+    except CrashError:
+        possible.append(found)
+    if index is not None:
+        index._release()
+    disk.survivors(after, rng)
+    use_disk(monkeypatch, LosingDisk())
+    assert stored(after) in possible
+
+
 @few_or_all
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_power_is_lost_at_each_operation(tmp_path, monkeypatch, seed, some):
@@ -201,63 +221,24 @@ def test_power_is_lost_at_each_operation(tmp_path, monkeypatch, seed, some):
             found = stored(survived)
             assert found in story.possible(), (step, disk.steps[-3:])
             if found is not None:
-                with Index.open(survived, "a") as index:
-                    index.add(text(7), "last")
-                assert stored(survived) == found | {"last": (text(7), None)}
+                lose_again(monkeypatch, survived, found, rng)
         shutil.rmtree(folder)
         shutil.rmtree(left)
 
 
-def test_power_is_lost_twice(tmp_path, monkeypatch):
-    """A writer that opens what is left after a loss of power loses its power, too."""
-    indexing.small_limits(monkeypatch)
-    count = number_of_steps(tmp_path / "whole", monkeypatch)
-    rng = random.Random(11)
-    for attempt in range(8):
-        first, second, third = (tmp_path / f"{name}{attempt}" for name in "abc")
-        disk = LosingDisk(ends_at=rng.randint(10, count))
-        use_disk(monkeypatch, disk)
-        story = Story()
-        assert isinstance(story.tell(first), CrashError)
-        if story.index is None:
-            continue
-        story.index._release()
-        disk.survivors(second, rng)
-        use_disk(monkeypatch, LosingDisk())
-        found = stored(second)
-        assert found in story.possible()
-        if found is None:
-            continue
-        disk = LosingDisk(ends_at=rng.randint(1, 12))
-        disk.know(second)
-        use_disk(monkeypatch, disk)
-        index, more = None, found | {"more": (text(3), None)}
-        try:
-            index = Index.open(second, "a")
-            index.add(text(3), "more")
-            index.commit()
-            committed = [more]
-        except CrashError:
-            committed = [found, more]
-        if index is not None:
-            index._release()
-        disk.survivors(third, rng)
-        use_disk(monkeypatch, LosingDisk())
-        assert stored(third) in committed
-
-
 # A writer that is killed.
 
-KILLED = """
+LIMITED = """
 import sys
 import indexing, random
 from lsh.store.index import Index
 from lsh.store import writer
 for name, value in indexing.LIMITS.items():
     setattr(writer, name, value)
-folder, seed = sys.argv[1], int(sys.argv[2])
-rng = random.Random(seed)
-with Index.open(folder, "a") as index:
+"""
+KILLED = """
+rng = random.Random(int(sys.argv[2]))
+with Index.open(sys.argv[1], "a") as index:
     print("opened", flush=True)
     for batch in range(10**9):
         first = len(index)
@@ -268,15 +249,16 @@ with Index.open(folder, "a") as index:
 """
 
 
+def started(script: str, folder: Path, *more: object, **streams: Any) -> subprocess.Popen:
+    """Start a writer of an index with small limits."""
+    command = [sys.executable, "-c", LIMITED + script, str(folder), *map(str, more)]
+    environment = running.environment(PYTHONPATH=os.pathsep.join(sys.path))
+    return subprocess.Popen(command, env=environment, cwd=folder.parent, **streams)
+
+
 def killed_once(folder: Path, rng: random.Random) -> int:
     """Run a writer and kill it at a random moment; return how many documents it had committed, 0 if none."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(folder), str(rng.randrange(2**31))],
-        stdout=subprocess.PIPE,
-        env=running.environment(PYTHONPATH=os.pathsep.join(sys.path)),
-        cwd=folder.parent,
-        text=True,
-    )
+    process = started(KILLED, folder, rng.randrange(2**31), stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     committed = 0
     assert process.stdout.readline() == "opened\n"
@@ -318,12 +300,6 @@ def test_a_killed_writer(tmp_path, seed, times):
 
 
 WRITING = """
-import sys
-import indexing
-from lsh.store.index import Index
-from lsh.store import writer
-for name, value in indexing.LIMITS.items():
-    setattr(writer, name, value)
 with Index.open(sys.argv[1], "a") as index:
     for first in range(0, 400, 5):
         index.add_docs([indexing.text(i) for i in range(first, first + 5)], range(first, first + 5))
@@ -341,11 +317,7 @@ def test_readers_have_snapshots_while_another_process_writes(tmp_path):
     """Each commit adds five documents and removes five; it also merges segments and replaces logs."""
     folder = tmp_path / "index"
     Index.create(folder, **SETTINGS).close()
-    python = {"env": running.environment(PYTHONPATH=os.pathsep.join(sys.path)), "cwd": tmp_path}
-    with (
-        subprocess.Popen([sys.executable, "-c", WRITING, str(folder)], stdin=subprocess.PIPE, **python) as process,
-        Index.open(folder) as index,
-    ):
+    with started(WRITING, folder, stdin=subprocess.PIPE) as process, Index.open(folder) as index:
         sizes = set()
         while process.poll() is None:
             index.refresh()
@@ -431,38 +403,25 @@ def test_each_byte_is_flipped(small_index, some):
 
 
 @few_or_all
-def test_each_file_is_cut(small_index, some):
+def test_a_file_that_is_cut_missing_or_another_one_is_named(small_index, tmp_path, some):
     folder, expected = small_index
     rng = random.Random(4)
+    with Index.create(tmp_path / "other", **SETTINGS) as index:
+        index.add(text(1), 1)
+        index.compact()
     for name in files_of(folder):
-        data = (folder / name).read_bytes()
+        data, kind = (folder / name).read_bytes(), name.partition("-")[0]
         for size in range(len(data)) if not some else sorted(rng.sample(range(len(data)), min(20, len(data)))):
             assert damaged(folder, name, data[:size], expected), (name, size)
         more = damaged(folder, name, data + bytes(8), expected)
-        assert more or name.startswith("log")  # what follows the last commit of a log was never committed
-
-
-def test_a_missing_file_is_named(small_index):
-    folder, _ = small_index
-    for name in files_of(folder):
+        assert more or kind == "log"  # what follows the last commit of a log was never committed
         (folder / name).rename(folder / "elsewhere")
         with pytest.raises((IndexDamagedError, FileNotFoundError), match=name):
             Index.open(folder)
         (folder / "elsewhere").rename(folder / name)
-
-
-def test_files_of_another_index_are_refused(small_index, tmp_path, monkeypatch):
-    """Each file is whole, but not the one that the manifest names."""
-    folder, expected = small_index
-    for name in files_of(folder):
-        if name != "manifest":
-            others = [other for other in files_of(folder) if other.partition("-")[0] == name.partition("-")[0] != name]
-            for other in {*others} - {name}:
-                assert damaged(folder, name, (folder / other).read_bytes(), expected)
-    Index.create(tmp_path / "other", **SETTINGS).close()
-    (log,) = (name for name in os.listdir(tmp_path / "other") if name.startswith("log"))
-    (own,) = (name for name in os.listdir(folder) if name.startswith("log"))
-    assert damaged(folder, own, (tmp_path / "other" / log).read_bytes(), expected)
+        others = {*folder.glob(f"{kind}-*"), *(tmp_path / "other").glob(f"{kind}-*")} - {folder / name}
+        for other in others:  # whole, but not the one that the manifest names
+            assert damaged(folder, name, other.read_bytes(), expected)
 
 
 # A model.

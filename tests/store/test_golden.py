@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 from indexing import text
+from store import make_golden
 
 import lsh.store.writer
 from lsh.store.index import Index
 
-HERE = Path(__file__).parent
-GOLDEN = HERE / "golden"
+GOLDEN = Path(__file__).parent / "golden"
 KINDS = ["texts", "8bit", "full"]
-
-_spec = importlib.util.spec_from_file_location("make_golden", HERE / "make_golden.py")
-assert _spec is not None
-assert _spec.loader is not None
-make_golden = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(make_golden)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,7 +7,6 @@ manifest; then all checksums are made right again.
 from __future__ import annotations
 
 import contextlib
-import json
 import random
 import shutil
 import tempfile
@@ -22,7 +21,7 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from indexing import SETTINGS, text
+from indexing import SETTINGS, seal_manifest, text
 
 import lsh.segments.log
 from lsh.segments import file_format
@@ -72,10 +71,6 @@ def use(folder: Path) -> None:
             index = Index.open(folder, "a")
         except (IndexDamagedError, FileNotFoundError):
             return
-        use_opened(folder, index)
-
-
-def use_opened(folder: Path, index: Index) -> None:
     actions = [
         lambda: list(index),
         lambda: index.query_docs([text(i) for i in range(22)]),
@@ -102,8 +97,8 @@ def use_opened(folder: Path, index: Index) -> None:
         index._release()
 
 
-def seal_segment(data: bytearray) -> int:
-    """Make the checksums of a segment right, and return that of its footer."""
+def seal_segment(data: bytearray) -> None:
+    """Make the checksums of a segment right."""
     end = len(data)
     sums = int.from_bytes(data[end - 32 : end - 24], "little")
     if sums <= end:
@@ -111,9 +106,7 @@ def seal_segment(data: bytearray) -> int:
         content = np.array(values, "<u8").tobytes()
         if sums + len(content) <= end - 8:
             data[sums : sums + len(content)] = content
-    checksum = file_format.checksum(bytes(data[min(sums, end - 8) : -8]))
-    data[-8:] = checksum.to_bytes(8, "little")
-    return checksum
+    data[-8:] = file_format.checksum(bytes(data[min(sums, end - 8) : -8])).to_bytes(8, "little")
 
 
 def seal_log(data: bytearray) -> None:
@@ -132,19 +125,6 @@ def seal_log(data: bytearray) -> None:
         at = end
 
 
-def seal_manifest(folder: Path, change: Any) -> None:
-    """Change the values of the manifest."""
-    path = folder / "manifest"
-    data = path.read_bytes()
-    values = json.loads(data[file_format.HEADER.itemsize : -8])
-    change(values)
-    body = json.dumps(values).encode()
-    head = file_format.structure(
-        file_format.HEADER, magic=file_format.MANIFEST_MAGIC, version=file_format.VERSION, size=len(body)
-    )
-    path.write_bytes(head + body + file_format.checksum(head + body).to_bytes(8, "little"))
-
-
 def mutate(data: bytearray, rng: random.Random, first: int) -> None:
     """Change a few bytes or a number after `first`."""
     for _ in range(rng.randint(1, 3)):
@@ -160,41 +140,35 @@ def mutate(data: bytearray, rng: random.Random, first: int) -> None:
             data[at : at + size] = value.to_bytes(8, "little")[:size]
 
 
-@pytest.mark.parametrize("part", ["footer", "sections"])
-@given(seed=st.integers(0, 2**32), which=st.integers(0, 1))
-@strategies.examples(120)
-def test_segments_with_right_checksums(made, part, seed, which):
-    rng = random.Random(seed)
-    with copied(made) as folder:
-        name = sorted(path.name for path in folder.glob("segment-*"))[which]
-        data = bytearray((folder / name).read_bytes())
-        sums = int.from_bytes(data[-32:-24], "little")
-        if part == "footer":
-            begin = rng.choice([sums + 8, len(data) - FOOTER.itemsize])
-            mutate(data, rng, min(begin, len(data) - SECTION.itemsize))
-        else:
-            mutate(data, rng, rng.choice([64, rng.randrange(64, sums)]))
-        checksum = seal_segment(data)
-        (folder / name).write_bytes(data)
-
-        def change(values: Any) -> None:
-            values["segments"][which]["checksum"] = f"{checksum:016x}"
-
-        seal_manifest(folder, change)
-        use(folder)
-
-
-@given(seed=st.integers(0, 2**32))
-@strategies.examples(120)
-def test_logs_with_right_checksums(made, seed):
-    rng = random.Random(seed)
-    with copied(made) as folder:
-        (path,) = folder.glob("log-*")
-        data = bytearray(path.read_bytes())
-        mutate(data, rng, 0 if rng.random() < 0.1 else 64)
+def damage(folder: Path, kind: str, rng: random.Random) -> None:
+    """Change a file at random, and make its checksums right, also the one in the manifest."""
+    path = rng.choice(sorted(folder.glob(f"{kind.split()[0]}-*")))
+    data = bytearray(path.read_bytes())
+    sums = int.from_bytes(data[-32:-24], "little")
+    first = {
+        "segment": rng.choice([64, rng.randrange(64, max(sums, 65))]),
+        "segment footer": min(rng.choice([sums + 8, len(data) - FOOTER.itemsize]), len(data) - SECTION.itemsize),
+        "log": 0 if rng.random() < 0.1 else 64,
+        "removed": 0,
+    }
+    mutate(data, rng, first[kind])
+    if kind == "log":
         seal_log(data)
-        path.write_bytes(data)
-        use(folder)
+    elif kind == "removed":
+        data[-8:] = file_format.checksum(bytes(data[:-8])).to_bytes(8, "little")
+    else:
+        seal_segment(data)
+    path.write_bytes(data)
+
+    def change(values: Any) -> None:
+        for one in values["segments"]:
+            checksum = f"{int.from_bytes(data[-8:], 'little'):016x}"
+            if one["name"] == path.name:
+                one["checksum"] = checksum
+            elif one["removed"] and kind == "removed":
+                one["removed"][2] = checksum
+
+    seal_manifest(folder, change)
 
 
 VALUES = [None, True, 0, 1, -1, 2**31, 2**63, 2**64, 1.5, float("nan"), [], [1], {}]
@@ -207,11 +181,7 @@ def places(value: Any, at: tuple = ()) -> list[tuple]:
     return [(*at, key) for key, _ in items] + [place for key, one in items for place in places(one, (*at, key))]
 
 
-@given(seed=st.integers(0, 2**32))
-@strategies.examples(160)
-def test_manifests_with_right_checksums(made, seed):
-    rng = random.Random(seed)
-
+def damage_manifest(folder: Path, kind: str, rng: random.Random) -> None:
     def change(values: Any) -> None:
         *path, last = rng.choice(places(values))
         for key in path:
@@ -221,28 +191,15 @@ def test_manifests_with_right_checksums(made, seed):
         else:
             values[last] = rng.choice(VALUES)
 
-    with copied(made) as folder:
-        seal_manifest(folder, change)
-        use(folder)
+    seal_manifest(folder, change)
 
 
+@pytest.mark.parametrize("kind", ["segment", "segment footer", "log", "removed", "manifest"])
 @given(seed=st.integers(0, 2**32))
-@strategies.examples(60)
-def test_removed_files_with_right_checksums(made, seed):
-    rng = random.Random(seed)
+@strategies.examples(120)
+def test_files_with_right_checksums(made, kind, seed):
     with copied(made) as folder:
-        (path,) = folder.glob("removed-*")
-        data = bytearray(path.read_bytes())
-        mutate(data, rng, 0)
-        checksum = file_format.checksum(bytes(data[:-8]))
-        path.write_bytes(bytes(data[:-8]) + checksum.to_bytes(8, "little"))
-
-        def change(values: Any) -> None:
-            for one in values["segments"]:
-                if one["removed"]:
-                    one["removed"][2] = f"{checksum:016x}"
-
-        seal_manifest(folder, change)
+        (damage_manifest if kind == "manifest" else damage)(folder, kind, random.Random(seed))
         use(folder)
 
 
@@ -259,12 +216,12 @@ def test_another_format_is_named(made):
 
 def test_segments_with_equal_arrivals(made):
     """Each use ends with an error that names a file, or with an answer."""
+
+    def change(values: Any) -> None:
+        for one in values["segments"]:
+            one["arrivals"] = [0, one["documents"] - 1]
+
     with copied(made) as folder:
-
-        def change(values: Any) -> None:
-            for one in values["segments"]:
-                one["arrivals"] = [0, one["documents"] - 1]
-
         seal_manifest(folder, change)
         use(folder)
         with Index.open(folder) as index:

@@ -10,16 +10,16 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
+from unittest.mock import Mock
 
 import indexing
 import numpy as np
 import pytest
 import running
-from indexing import HASHER, SETTINGS, contents, reopened, text
+import sharing
+from indexing import FERRY, FERRY_LESS, HASHER, SETTINGS, contents, reopened, text
 
 import lsh
 import lsh.segments.manifest
@@ -28,17 +28,6 @@ import lsh.store.writer
 from lsh.segments import file_format, log
 from lsh.store import query
 from lsh.store.index import Index, IndexLockedError
-
-FERRY = (
-    "The ferry to the outer islands was two hours late on Monday because a seal had fallen asleep on the slipway "
-    "and the harbour master would not have it woken. Passengers were served soup."
-)
-FERRY_LESS = FERRY.replace("outer ", "")
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
 
 
 @pytest.mark.parametrize("texts", ["stored", None])
@@ -390,31 +379,11 @@ def test_create_goes_on_after_a_crash(folder):
         shutil.rmtree(folder)
 
 
-def test_threads_share_an_index(folder, monkeypatch):
+def test_threads_share_an_index(tmp_path, monkeypatch):
+    """With many segments and merges."""
     indexing.small_limits(monkeypatch)
-    stop = threading.Event()
-
-    def write(first):
-        for i in range(first, first + 25):
-            index.add(text(i), i)
-            if i % 5 == 0:
-                index.commit()
-
-    def read(one):
-        while not stop.is_set():
-            one.refresh()
-            ids = list(one)
-            assert len(set(ids)) == len(ids)
-            for doc_id in ids[:3]:
-                assert [match.id for match in one.query(text(doc_id))] == [doc_id]
-
-    with Index.create(folder, **SETTINGS) as index, Index.open(folder) as reader, ThreadPoolExecutor(5) as pool:
-        reads = [pool.submit(read, one) for one in (index, reader)]
-        list(pool.map(write, [0, 100, 200]))
-        stop.set()
-        for done in reads:
-            done.result()
-        assert sorted(index) == [*range(25), *range(100, 125), *range(200, 225)]
+    sharing.change_index(sharing.make_texts(4, 20), 3, 8, tmp_path)  # compares what is stored, found and read
+    assert len(Index.open(tmp_path / "shared")) == 3 * 8 * 3
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="requires fork")
@@ -580,12 +549,9 @@ def test_recall_at_the_threshold(folder, sketch, texts):
 def test_a_note_is_committed_with_the_changes(tmp_path, monkeypatch):
     """It is pending after a commit that failed, and gone after a rollback; another commit leaves it as it is."""
 
-    def no_space(*_: object) -> None:
-        raise OSError("no space")
-
     def fail(note):
         with monkeypatch.context() as patch:
-            patch.setattr(lsh.store.writer, "write_new_manifest", no_space)
+            patch.setattr(lsh.store.writer, "write_new_manifest", Mock(side_effect=OSError("no space")))
             with pytest.raises(OSError, match="no space"):
                 index._commit(note)
 

@@ -19,12 +19,6 @@ from lsh.segments import manifest
 from lsh.store import query
 from lsh.store.index import Index, IndexDamagedError, IndexReplacedError
 
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
-
-
 # Removing and times.
 
 
@@ -243,11 +237,3 @@ def test_a_backup_while_a_writer_runs(tmp_path, monkeypatch):
                 outcomes["missing" if "it is missing, and the manifest names it" in str(error) else str(error)] += 1
     assert set(outcomes) == {"whole", "missing"}
     assert min(outcomes.values()) >= 3
-
-
-def test_damage_is_not_taken_for_a_replacement(tmp_path):
-    one, two = two_indexes(tmp_path)
-    name = next(name for name in os.listdir(one) if name.startswith("segment"))
-    shutil.copy(two / name, one / name)
-    with pytest.raises(IndexDamagedError, match=name):
-        Index.open(one)

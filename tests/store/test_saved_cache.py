@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 from pathlib import Path
+from unittest.mock import Mock
 
 import indexing
 import pytest
@@ -85,11 +86,7 @@ def test_a_failed_save_leaves_no_cache(tmp_path, monkeypatch, exists):
     if exists:
         path.mkdir(parents=True, mode=0o750)
     with monkeypatch.context() as patch:
-
-        def full(*_):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        patch.setattr(DiskFile, "sync", full)
+        patch.setattr(DiskFile, "sync", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
         with pytest.raises(OSError, match="No space left"):
             cache.save(path)
     assert [folder.name for folder in path.parent.iterdir()] == ["saved"]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import json
 import random
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import indexing
 import numpy as np
@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
-from lsh.segments import file_format
 from lsh.store.index import Index, IndexDamagedError
 from lsh.store.screen import COMPONENTS, DECISIONS, RECALL, SHINGLES, Screen, Verdict
 
@@ -35,13 +34,7 @@ def text(number: int, changed: int = 0, length: int = 60) -> str:
 
 def exact(a: str, b: str) -> float:
     """The similarity of two texts by three words."""
-    first, second = (set(reference.shingles(one.lower(), 3, "word")) for one in (a, b))
-    return len(first & second) / len(first | second)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
+    return reference.jaccard(a.lower(), b.lower(), 3, "word")
 
 
 def test_the_defaults(folder):
@@ -264,24 +257,16 @@ def test_threads_add_one_of_equal_documents(folder):
 def test_a_hostile_note_is_refused(folder):
     """The checksum is right."""
     Screen.create(folder).close()
-    data = (folder / "manifest").read_bytes()
     for note in ([], {"a": 1}, {"screen": {"reject": []}}, {"screen": {"reject": {}}}, 1, "x"):
-        body = json.dumps({**json.loads(data[file_format.HEADER.itemsize : -8]), "note": note}).encode()
-        head = file_format.structure(
-            file_format.HEADER, magic=file_format.MANIFEST_MAGIC, version=file_format.VERSION, size=len(body)
-        )
-        (folder / "manifest").write_bytes(head + body + file_format.checksum(head + body).to_bytes(8, "little"))
+        indexing.seal_manifest(folder, lambda values, note=note: values.update(note=note))
         with pytest.raises(IndexDamagedError, match="manifest is damaged: "):
             Screen.open(folder)
 
 
 @pytest.mark.parametrize("then", ["screen", "index"])
 def test_an_interrupted_creation_leaves_no_index(tmp_path, monkeypatch, then):
-    def interrupt(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr("lsh.store.writer.replace_manifest", interrupt)
+        patch.setattr("lsh.store.writer.replace_manifest", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             Screen.create(tmp_path / "x", 0.8, 0.6)
     assert not (tmp_path / "x" / "manifest").exists()

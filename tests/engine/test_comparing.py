@@ -6,11 +6,14 @@ import numpy
 import pytest
 import reference
 import strategies
+from estimates import binomial_tail, pairs_of_texts
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsh import Shingles, jaccard
 from lsh.engine.comparing import keep_similar
 from lsh.engine.grouping import pack_low_bits
+from lsh.engine.matching import Matching
 
 
 @strategies.examples(100)
@@ -73,3 +76,21 @@ def test_a_large_bucket(kind):
     else:
         assert (links == -1).all()
         assert left_out == sum(range(1, count - limit))
+
+
+@pytest.mark.parametrize("seeds", [128, 256])
+@pytest.mark.parametrize(("shared", "threshold"), [(50, 0.5), (60, 0.6), (80, 0.8), (90, 0.9)])
+def test_pairs_at_the_threshold_that_no_link_connects(shared, threshold, seeds):
+    """Of pairs exactly at the threshold that share a bucket, the filter of links loses what the plan allows at most."""
+    count = 4000
+    matching = Matching(threshold, num_seeds=seeds, shingles=Shingles(1, "word"))
+    texts = pairs_of_texts(shared, 100, count)
+    assert jaccard(texts[0], texts[1], shingles=matching.hasher.shingles) == threshold
+    sketches = matching.hasher.fingerprints(texts).astype(numpy.uint8)
+    bits, most = matching.low_bits
+    links = numpy.array([-1, 0] * count, numpy.int32) + numpy.arange(2 * count, dtype=numpy.int32) // 2 * 2
+    links[::2] = -1
+    assert keep_similar(links, pack_low_bits(sketches, bits), bits, most, 0, 2 * count, 1 << 16) == (count, 0)
+    lost = int(numpy.count_nonzero(links[1::2] < 0))
+    assert binomial_tail(lost, count, matching.plan.loss) > 1e-4
+    assert lost <= numpy.count_nonzero((sketches[::2] == sketches[1::2]).sum(axis=1) < matching.min_equal)

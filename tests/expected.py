@@ -46,6 +46,7 @@ MODES: dict[str, dict[str, Any]] = {
     "bands": {"bands": lsh.Bands(30, 4)},
     "murmur3": {"hasher": lsh.MinHasher(64, random_state=3, shingles=BYTES), "recall": 0.9},
 }
+EFFORT = ("seconds", "connected", "compared")  # counts of a summary that say how the result was found
 CROWDED = {"bands": lsh.Bands(6, 1), "threshold": 0.95, "shingles": BYTES, "num_seeds": 8}
 
 
@@ -109,11 +110,11 @@ def checksum(*values: object) -> str:
 def of_result(result: lsh.Deduplication) -> str:
     """Return the checksum of a result: decisions, witnesses, similarities, pairs just below, and counts.
 
-    How many pairs were compared is not among these: with a bound there may be no memory to compare many at once.
+    How much was compared is not among these: with a bound there may be no memory to compare many at once.
     """
     tables = [result.removed[name] for name in result.removed.dtype.names or ()]
     tables += [result.near[name] for name in result.near.dtype.names or ()]
-    counts = {name: count for name, count in result.summary().items() if name not in ("seconds", "compared")}
+    counts = {name: count for name, count in result.summary().items() if name not in EFFORT}
     return checksum(result.keep, result.labels, *map(np.ascontiguousarray, tables), counts)
 
 

@@ -601,7 +601,8 @@ def _print_counts(request: Request, counts: dict[str, Any], parameters: dict[str
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
         console.say(
             f"{parameters['hasher']!r}\n{parameters['plan'] or parameters['bands']}\n"
-            f"{counts['candidates']:,} pairs in a shared bucket, {counts['compared']:,} pairs compared\n"
+            f"{counts['candidates']:,} pairs in a shared bucket, {counts['connected']:,} texts connected by low bits, "
+            f"{counts['compared']:,} pairs compared\n"
             f"{counts['identical']:,} removed as identical copies, {counts['without_shingles']:,} without shingles\n"
             f"seconds: {stages}"
         )

@@ -624,6 +624,7 @@ def _counts(
         "without_shingles": new - int(np.count_nonzero(corpus.has_shingles[:new])),
         "missing": corpus.num_missing,
         "candidates": layout.shared,
+        "connected": len(layout.documents),
         "compared": decided.compared,
         "capped": layout.left_out + decided.left_out,
         "seconds": seconds,

@@ -52,7 +52,7 @@ def same(one, other) -> None:
     assert removed_of(one) == removed_of(other)
     assert near_of(one) == near_of(other)
     assert one.keep.tolist() == other.keep.tolist()
-    for name in ("candidates", "compared", "capped", "without_shingles", "missing"):
+    for name in ("candidates", "connected", "compared", "capped", "without_shingles", "missing"):
         assert one.summary()[name] == other.summary()[name]
 
 

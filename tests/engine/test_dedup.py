@@ -88,6 +88,7 @@ def check_whole(result, total: int) -> None:
         "without_shingles",
         "missing",
         "candidates",
+        "connected",
         "compared",
         "capped",
         "seconds",
@@ -1111,6 +1112,7 @@ def test_only_texts_that_are_compared_are_read_again(max_memory):
     assert [tuple(row)[:2] for row in result.removed.tolist()] == [(50, 20), (300, 299)]
     assert {20, 50, 299, 300} <= set(source.again)
     assert len(source.again) < 20
+    assert result.summary()["connected"] == 2  # and 299 and 300 have the same hash
     in_memory = deduplicate(texts, 0.8, bands=bands)
     assert numpy.array_equal(result.removed, in_memory.removed)
     assert numpy.array_equal(result.near, in_memory.near)

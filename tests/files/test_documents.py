@@ -191,9 +191,6 @@ def test_options_that_a_format_has_no_use_for(tmp_path):
 
 # By the command: a format from end to end, and the message for a bad line.
 
-A = b"the old observatory dome turns once more after nineteen years"
-B = b"bakers walked out on wednesday and the shelves stayed empty"
-
 
 def test_a_message_is_one_printable_line(tmp_path):
     """Lines and names of files cannot add newlines or terminal commands to the message."""

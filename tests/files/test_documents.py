@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading import BOM, DOCUMENTS, HEADS, IDS, RECORDS, TEXTS, file_of, kept, pack, read, refusal, texts, unpack
+from reading import BOM, DOCUMENTS, HEADS, IDS, RECORDS, TEXTS, file_of, kept, pack, read, refusal, texts
 from running import done, refused
 
 from lsh import files
@@ -19,21 +19,6 @@ def test_texts_and_ids(tmp_path, format, mark, packed):
     data = mark + HEADS.get(format, b"") + b"".join(DOCUMENTS[format])
     path = file_of(tmp_path, f"in.{format}.{packed}".rstrip("."), pack(data, packed))
     assert read(path) == list(zip(IDS[format], TEXTS[format], strict=True))
-
-
-@pytest.mark.few(9)
-@pytest.mark.parametrize("format", DOCUMENTS)
-@pytest.mark.parametrize("mark", [b"", BOM])
-def test_kept_records_go_out_as_they_came_in(tmp_path, format, mark, packed):
-    """The byte order mark and the header are always written; the last record has no newline if it had none."""
-    lines = DOCUMENTS[format]
-    head = mark + HEADS.get(format, b"")
-    path = file_of(tmp_path, f"in.{format}", head + b"".join(lines))
-    for number in range(2 ** len(lines)):
-        keep = [bool(number >> i & 1) for i in range(len(lines))]
-        place = tmp_path / f"out.{format}.{packed}".rstrip(".")
-        expected = head + b"".join(line for line, stays in zip(lines, keep, strict=True) if stays)
-        assert unpack(kept(path, keep, place), packed) == expected
 
 
 @pytest.mark.parametrize("format", DOCUMENTS)
@@ -205,9 +190,6 @@ def test_options_that_a_format_has_no_use_for(tmp_path):
 
 
 # By the command: a format from end to end, and the message for a bad line.
-
-A = b"the old observatory dome turns once more after nineteen years"
-B = b"bakers walked out on wednesday and the shelves stayed empty"
 
 
 def test_a_message_is_one_printable_line(tmp_path):

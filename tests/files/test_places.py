@@ -161,20 +161,23 @@ def test_documents_at_positions(tmp_path, name, how):
             assert at(documents, range(len(found))) == found
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(18)
 @pytest.mark.usefixtures("sizes")
 @pytest.mark.parametrize("format", DOCUMENTS)
-def test_kept_records_of_many(tmp_path, format, packed):
-    """Many records, of which runs, single ones and none are kept, through every packing, are joined as bytes."""
-    lines = [line if line.endswith(b"\n") else line + b"\n" for line in DOCUMENTS[format]] * 30
-    head = BOM + HEADS.get(format, b"")
-    path = file_of(tmp_path, f"in.{format}.{packed}".rstrip("."), pack(head + b"".join(lines), packed))
+@pytest.mark.parametrize("mark", [b"", BOM])
+def test_kept_records_go_out_as_they_came_in(tmp_path, format, mark, packed):
+    """Runs, single ones, none and all; the mark and the header stay, and so does a last record without a newline."""
+    whole = [line if line.endswith(b"\n") else line + b"\n" for line in DOCUMENTS[format]]
+    lines, head = whole * 29 + DOCUMENTS[format], mark + HEADS.get(format, b"")
+    data, end = head + b"".join(lines), f".{packed}".rstrip(".")
+    paths = [file_of(tmp_path, f"in.{format}{end}", pack(data, packed)), file_of(tmp_path, f"plain.{format}", data)]
     choose = np.random.RandomState(7)
     for share in (0.0, 0.05, 0.5, 0.95, 1.0):
         keep = (choose.rand(len(lines)) < share).tolist()
         expected = head + b"".join(line for line, stays in zip(lines, keep, strict=True) if stays)
-        assert kept(path, keep, tmp_path / f"out.{format}") == expected
-        assert unpack(kept(path, keep, tmp_path / f"out.{format}.gz"), "gz") == expected
+        assert kept(paths[0], keep, tmp_path / f"out.{format}") == expected
+        for path in paths:
+            assert unpack(kept(path, keep, tmp_path / f"out.{format}{end}"), packed) == expected
 
 
 @pytest.mark.parametrize("new", [b'{"text": "on', b'[1, 2, "one"]\n', b'\n\n\n{"text": "1"}\n'])

@@ -15,7 +15,6 @@ import lsh
 from lsh import Bands, MinHasher, Shingles, presets
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SAMPLE = REPOSITORY / "examples" / "sample.tsv"
 ALL = [presets.fineweb, presets.bigcode, presets.nemo]
 
 # name: units of a shingle, unit, components, bands, rows, (1/b)^(1/r), found at .7, .8 and .9, threshold, bytes

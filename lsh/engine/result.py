@@ -138,8 +138,8 @@ class Deduplication:
             ``clusters``: clusters of two or more documents of `texts`.
             ``without_shingles`` and ``missing``: documents without shingles, and those that are ``None``; all are kept.
             ``candidates``: pairs that share a bucket, counted in each bucket that they share, without identical copies;
-            ``connected``: different texts that share a bucket with another one, and enough low bits. These are compared.
-            Where texts are not in memory, only these and copies are read again.
+            ``connected``: different texts that share a bucket, and enough low bits, with another one. Only these are
+            compared; they and copies are read again where texts are not in memory.
             ``compared``: pairs whose shingles were compared, or whose fingerprints with another `verify`; a document
             that meets most of many kept ones is compared with all of them, if there is memory for that.
             ``capped``: comparisons that were left out in buckets of more than 65,536 documents; 0 almost always.

@@ -2,7 +2,7 @@
 
 Each case runs in a process of its own, with one thread and the texts in memory, and counts its CPU time. The planted
 copies that are similar enough are known, so the recall stands beside each cost. The constants of `lsh.sketch.costs` are
-fitted to all cases of a corpus at once: what a document costs for each component, for each band, and for each document
+fitted to all cases at once: what a document costs for each hash of a component, for each band, and for each document
 with which it shares a bucket of a band.
 
     python benchmarks/engine/sizes.py            # all cases, some minutes; writes results/sizes.json
@@ -11,7 +11,6 @@ with which it shares a bucket of a band.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -34,9 +33,8 @@ COUNTS = (100_000, 400_000, 1_600_000)
 CASES = [
     *(("stories", threshold, count, PLANNED) for threshold in (0.5, 0.6, 0.8) for count in COUNTS),
     *(("stories", 0.6, count, 128) for count in COUNTS[1:]),
-    ("stories", 0.6, 400_000, 256),
-    ("stories", 0.6, 400_000, 512),
-    *(("reviews", 0.6, 400_000, seeds) for seeds in (128, 256, 512, 1024)),
+    *(("stories", threshold, 400_000, seeds) for threshold in (0.6, 0.8) for seeds in (512, 1024)),
+    *(("reviews", threshold, 400_000, seeds) for threshold in (0.6, 0.8) for seeds in (128, 512, 1024)),
 ]
 N, SAMPLE = 5, 5000  # bytes of a shingle, and planted copies that are looked at
 
@@ -79,17 +77,23 @@ def fitted(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Return the seconds for each component, each band and each shared bucket that fit the rows best."""
     names = sorted({row["corpus"] for row in rows})
     factors = [
-        [row["num_seeds"], row["num_bands"], row["shared"], *(row["corpus"] == name for name in names)] for row in rows
+        [
+            row["num_seeds"] * np.log(row["num_seeds"]),  # hashes until each component has one
+            row["num_bands"],
+            row["shared"],
+            *(row["corpus"] == name for name in names),
+        ]
+        for row in rows
     ]
     found, *_ = np.linalg.lstsq(np.array(factors, float), np.array([row["cpu_us"] for row in rows]), rcond=None)
     return dict(zip(("seed", "band", "shared"), (found[:3] * 1e-6).tolist()))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = harness.parser(__doc__)
     parser.add_argument("--only", nargs=4, metavar=("CORPUS", "THRESHOLD", "DOCUMENTS", "SEEDS"), help="print one case")
-    one = parser.parse_args().only
-    if one is not None:
+    options = parser.parse_args()
+    if (one := options.only) is not None:
         print(json.dumps(measured(one[0], float(one[1]), int(one[2]), int(one[3]))))
         return
     rows = list[dict[str, Any]]()
@@ -98,7 +102,8 @@ def main() -> None:
         rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
         print(json.dumps(harness.rounded(rows[-1])), flush=True)
         harness.must(rows[-1]["recall"] >= 0.99 and not rows[-1]["capped"], "the recall that was asked")
-    harness.write("sizes", {"data": {"bytes": max(row["bytes"] for row in rows)}, "cases": rows, "fit": fitted(rows)})
+    data = {"bytes": max(row["bytes"] for row in rows)}
+    harness.write("sizes", {"data": data, "cases": rows, "fit": fitted(rows)}, options.folder)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ compared with those of `lsh.deduplicate`, row for row. The time of a task is wha
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -144,10 +143,10 @@ def measured(name: str, count: int, threshold: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = harness.parser(__doc__)
     parser.add_argument("--only", nargs=3, metavar=("CORPUS", "DOCUMENTS", "THRESHOLD"), help="print one case")
-    one = parser.parse_args().only
-    if one is not None:
+    options = parser.parse_args()
+    if (one := options.only) is not None:
         print(json.dumps(harness.rounded(measured(one[0], int(one[1]), float(one[2])))))
         return
     rows = []
@@ -156,7 +155,7 @@ def main() -> None:
         printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         rows.append(json.loads(printed.splitlines()[-1]))
         print(json.dumps(rows[-1]), flush=True)
-    harness.write("flat", {"data": {"bytes": max(row["bytes"] for row in rows)}, "cases": rows})
+    harness.write("flat", {"data": {"bytes": max(row["bytes"] for row in rows)}, "cases": rows}, options.folder)
 
 
 if __name__ == "__main__":

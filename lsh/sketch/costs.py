@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import log
 from typing import Any
 
 from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, size_argument
@@ -23,8 +24,9 @@ KEYS_SECONDS = (4.022e-6, 2.539e-8)  # of `lsh.spark`, where it computes and gro
 OTHER_SECONDS = (2.007e-6, 4.501e-8)  # of its other stages
 OTHER_SHUFFLED = (-44.27, 1.1759)
 KEY_SHUFFLED = 16.06  # bytes of a document and band
-# Of benchmarks/engine/sizes.py: seconds of a document for each component and band, of a pair in each shared bucket.
-SEED_SECONDS, BAND_SECONDS, SHARED_SECONDS = 1.0e-8, 4.0e-8, 1.2e-8
+# Of benchmarks/engine/sizes.py, in seconds: of a document for each hash of a component, and for each band; of a pair in
+# each bucket that it shares.
+SEED_SECONDS, BAND_SECONDS, SHARED_SECONDS = 3.4e-9, 4.0e-8, 1.2e-8
 MANY, MANY_CANDIDATES = (
     1000,
     """
@@ -106,7 +108,7 @@ def cost_of(documents: int, text_bytes: int, num_bands: int, num_seeds: int, fal
     """Return the cost of a run; `false_pairs` is the share of all pairs that are false candidates, if it is known."""
     candidates = None if false_pairs is None else false_pairs * documents * (documents - 1) / 2
     vain = SHARED_SECONDS * (candidates or 0.0)
-    more = (num_seeds - MEASURED_SEEDS) * SEED_SECONDS + (num_bands - MEASURED_BANDS) * BAND_SECONDS
+    more = _seeds_seconds(num_seeds) - _seeds_seconds(MEASURED_SEEDS) + (num_bands - MEASURED_BANDS) * BAND_SECONDS
     bands = num_bands / MEASURED_BANDS
     spark = _of(KEYS_SECONDS, text_bytes) * bands + _of(OTHER_SECONDS, text_bytes)
     return Cost(
@@ -130,7 +132,12 @@ def seconds_of_bands(widths: Sequence[int], num_seeds: int, documents: int, pair
     for width, number in Counter(widths).items():
         shared += number * float(pairs.weights @ pairs.similarities**width)
     met = shared * (documents - 1) / 2
-    return num_seeds * SEED_SECONDS + len(widths) * BAND_SECONDS + met * SHARED_SECONDS
+    return _seeds_seconds(num_seeds) + len(widths) * BAND_SECONDS + met * SHARED_SECONDS
+
+
+def _seeds_seconds(num_seeds: int) -> float:
+    """Return what the components of a document cost: scheme fss computes k log k hashes until each of k has one."""
+    return num_seeds * log(num_seeds) * SEED_SECONDS
 
 
 def _of(line: tuple[float, float], text_bytes: int) -> float:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lsh.base import checks
 from lsh.base.wording import counted
+from lsh.engine.linking import LIMIT
 from lsh.engine.matching import Matching
 
 if TYPE_CHECKING:
@@ -351,10 +352,18 @@ def links(sources: list[SourceFrame], matching: Matching) -> tuple[DataFrame, in
     every = texts[0] if len(texts) == 1 else texts[0].unionAll(texts[1])
     keys = every.mapInArrow(partial(_tasks.fingerprint, matching, bits), "range int, data binary")
     table = saved(_sorted(keys, None, "range").mapInArrow(partial(_tasks.link, matching, bits), LINKS))
-    nulls = f.sum(f.when(f.col("b").isNull(), f.col("a")))  # see `lsh.spark._tasks.link`
-    (counts,) = table.agg(f.count("b"), f.approx_count_distinct("b", 0.02), nulls).collect()
+    nulls, left_out = (f.sum(f.when(f.expr(f"b is null and a {sign} 0"), f.col("a"))) for sign in "><")
+    (counts,) = table.agg(f.count("b"), f.approx_count_distinct("b", 0.02), nulls, left_out).collect()
     if matching.missing == "error" and counts[2]:
         _refuse_nulls(sources, counts[2])
+    if counts[3]:
+        warnings.warn(
+            f"{counted(-counts[3], 'comparison')} left out in buckets of more than {LIMIT:,} texts: similar documents "
+            "may remain there, and the recall that was asked does not hold; use longer shingles or a higher threshold "
+            "to separate texts of one template",
+            RuntimeWarning,
+            stacklevel=6,
+        )
     return table.where("b is not null"), counts[0], counts[1]
 
 

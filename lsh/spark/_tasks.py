@@ -84,19 +84,20 @@ def _least(count: int, links: Iterator[Array]) -> Array:
     return numbers
 
 
-def _links_of_buckets(rows: Array, low_bits: tuple[int, int]) -> tuple[Array, Array]:
+def _links_of_buckets(rows: Array, low_bits: tuple[int, int]) -> tuple[Array, Array, int]:
     """Return links (a, b) of nodes for rows of a key, a node and low bits: uint64, shape ``(n, 2 + words)``.
 
-    All rows of a key are there. A node links to itself if there are several rows with its key.
+    All rows of a key are there. A node links to itself if there are several rows with its key. Returns also how many
+    comparisons of a node with a group were left out.
     """
     rows = rows[np.argsort(rows[:, 0])]
     previous = np.arange(-1, len(rows) - 1, dtype=np.int32)
     previous[np.flatnonzero(rows[1:, 0] != rows[:-1, 0]) + 1] = -1
     bits, most = low_bits
-    keep_similar(previous, np.ascontiguousarray(rows[:, 2:]), bits, most, 0, len(rows), LIMIT)
+    _, left_out = keep_similar(previous, np.ascontiguousarray(rows[:, 2:]), bits, most, 0, len(rows), LIMIT)
     linked = np.flatnonzero(previous >= 0)
     nodes = rows[:, 1].view(np.int64)
-    return nodes[previous[linked]], nodes[linked]
+    return nodes[previous[linked]], nodes[linked], left_out
 
 
 def _scattered(rows: Array, bits: int, first: int) -> pa.RecordBatch:
@@ -180,18 +181,19 @@ def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
 def link(matching: Matching, bits: int, batches: Batches) -> Batches:
     """Return the links (a, b) of rows (range, data), which come in order of the range.
 
-    The number of null texts is the a of a row whose b is null.
+    Rows whose b is null are counts: a is the number of null texts, or less than 0, that of comparisons left out.
     """
     links: list[tuple[Array, Array]] = []
-    held, low_bits = 0, matching.low_bits
+    held, low_bits, left_out = 0, matching.low_bits, 0
     words = low_bits[0] * -(-matching.hasher.num_seeds // 64)
     for number, rows in _ranges(bits, 2 + words, batches):
         if number == NULLS:
-            arrays = [pa.array([int(rows[:, 0].sum())]), pa.nulls(1, pa.int64())]
-            yield pa.RecordBatch.from_arrays(arrays, names=["a", "b"])
+            yield _count(int(rows[:, 0].sum()))
             continue
         if number < 1 << bits:
-            links.append(_links_of_buckets(rows, low_bits))
+            *found, more = _links_of_buckets(rows, low_bits)
+            links.append((found[0], found[1]))
+            left_out += more
         else:
             links.append((rows[:, 0].view(np.int64), rows[:, 1].view(np.int64)))
         held += len(links[-1][0])
@@ -200,6 +202,12 @@ def link(matching: Matching, bits: int, batches: Batches) -> Batches:
             links, held = [], 0
     if held:
         yield from _written(*forest(*map(np.concatenate, zip(*links))))
+    if left_out:
+        yield _count(-left_out)
+
+
+def _count(number: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([number]), pa.nulls(1, pa.int64())], names=["a", "b"])
 
 
 def _ranges(bits: int, width: int, batches: Batches) -> Iterator[tuple[int, Array]]:

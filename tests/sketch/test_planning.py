@@ -567,7 +567,8 @@ def test_recall_on_reuters(data_folder, recall):
 def cost(plan: Plan, documents: int, similarities: list[float]) -> float:
     """What a document costs with a plan, in seconds: by its components, its bands, and the pairs in each bucket."""
     shared = sum(similarity**width for similarity in similarities for width in plan.bands.widths) / len(similarities)
-    seconds = plan.num_seeds * costs.SEED_SECONDS + plan.bands.num_bands * costs.BAND_SECONDS
+    seconds = plan.num_seeds * math.log(plan.num_seeds) * costs.SEED_SECONDS
+    seconds += plan.bands.num_bands * costs.BAND_SECONDS
     return seconds + shared * (documents - 1) / 2 * costs.SHARED_SECONDS
 
 

@@ -514,6 +514,20 @@ def test_retried_tasks(spark, monkeypatch, tmp_path, kill):
         assert {path.name.split()[0] for path in tmp_path.iterdir()} == {*TASKS, *stars}
 
 
+def leaving_out(task: Any, *arguments: Any) -> Any:
+    """A task that has left out five comparisons."""
+    yield from task(*arguments)
+    yield pa.RecordBatch.from_arrays([pa.array([-5]), pa.nulls(1, pa.int64())], names=["a", "b"])
+
+
+def test_comparisons_that_are_left_out_are_a_warning(spark, monkeypatch):
+    """Its line is that of the caller."""
+    monkeypatch.setattr(_tasks, "link", partial(leaving_out, _tasks.link))
+    with pytest.warns(RuntimeWarning, match="comparisons left out in buckets of more than 65,536 texts") as found:
+        assert collected(lsh.spark.removed(frame_of(spark, TEXTS[:50]))) == rows_of(TEXTS[:50])
+    assert found[0].filename == __file__
+
+
 # Real texts, and skew.
 
 

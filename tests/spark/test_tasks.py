@@ -114,6 +114,20 @@ def row_size(used: Matching) -> int:
     return 16 + 8 * used.low_bits[0] * -(-used.hasher.num_seeds // 64)
 
 
+def test_comparisons_that_are_left_out_are_counted(monkeypatch):
+    """In a row without a b, beside the one of the null texts."""
+    monkeypatch.setattr(_tasks, "LIMIT", 1)
+    used = Matching(0.3, bands=lsh.Bands(4, 1), shingles=lsh.Shingles(1, "word"))
+    texts = [f"{i} {i} same {i + 100} {i + 200}" for i in range(30)]
+    rows = _tasks.fingerprint(used, 4, batches({"text": [*texts, None, None]}, 40))
+    table = pa.Table.from_batches(rows).sort_by("range")
+    found = pa.Table.from_batches(list(_tasks.link(used, 4, iter(table.to_batches())))).to_pylist()
+    counts = [row["a"] for row in found if row["b"] is None]
+    assert len(counts) == 2
+    assert counts[0] == 2
+    assert counts[1] < 0
+
+
 def test_copies_of_a_task_are_few_rows():
     """The keys of a text leave a task once, so that any number of copies are few rows in the next stage."""
     used, text = Matching(), words(random.Random(0), 30)

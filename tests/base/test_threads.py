@@ -328,22 +328,6 @@ def test_items_that_fail_come_behind_their_results(workers):
         next(results)
 
 
-def test_a_long_matrix_can_be_interrupted():
-    same = " ".join(map(str, range(1000)))
-    texts = [f"{i} {same}" for i in range(6000)]  # a minute of work
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    started = time.process_time()
-    timer.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            lsh.jaccard_matrix(texts, shingles=lsh.Shingles(5))
-    finally:
-        timer.join()
-        signal.signal(signal.SIGINT, handler)
-    assert time.process_time() - started < 20
-
-
 @pytest.mark.parametrize("workers", WORKERS)
 def test_no_thread_waits_for_results_to_be_used(workers):
     before = threading.active_count()

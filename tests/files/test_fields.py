@@ -104,6 +104,11 @@ def test_what_is_found_in_damaged_json_is_what_python_finds(written, place, odd)
     [
         (b'{"text": 5, "text": "\\n", "text": "b\\u00e9"}', [b"text"], [b"id"], [["b\xe9".encode()], None]),
         (b'{"text": "b", "text": 5}', [b"text"], [], None),  # the last of several fields counts
+        (b'{"text": "b", "id": %s}' % (b"9" * 256), [b"text"], [b"id"], [[b"b"], [b"9" * 256]]),
+        (b'{"text": "b", "x": %s}' % (b"9" * 257), [b"text"], [b"id"], None),  # left to Python, as what follows
+        (b'{"text": "b", "id": NaN}', [b"text"], [b"id"], None),
+        (b'{"text": "b", "id": null}', [b"text"], [b"id"], None),
+        (b'{"text": "b", "\\ud800": 1}', [b"text"], [b"id"], None),
         (
             b'{"title": "A", "text": "b"}\n{"text": "d", "title": "C"}\n',
             [b"title", b"text"],

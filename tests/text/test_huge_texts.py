@@ -159,11 +159,16 @@ def test_a_signal_ends_the_work_on_huge_texts(work, beyond_ascii):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs setitimer")
-def test_a_signal_ends_the_work_on_a_large_text():
-    """A few seconds of hashing that need little memory."""
-    text = "a text that is hashed 4,096 times for each shingle, for some seconds" * 60_000
-    hasher = MinHasher(4096, char_ngram=5)
-    assert seconds_to_end(0.05, lambda: hasher.fingerprints([text] * 50, num_threads=1)) < 5
+@pytest.mark.parametrize("what", ["fingerprints", "matrix"])
+def test_a_signal_ends_the_work_on_large_texts(what):
+    """Some seconds of hashing that need little memory, and a minute of comparisons."""
+    if what == "fingerprints":
+        text, hasher = "a text that is hashed 4,096 times for each shingle" * 80_000, MinHasher(4096, char_ngram=5)
+        assert seconds_to_end(0.05, lambda: hasher.fingerprints([text] * 50, num_threads=1)) < 5
+    else:
+        same = " ".join(map(str, range(1000)))
+        texts = [f"{i} {same}" for i in range(6000)]
+        assert seconds_to_end(0.2, lambda: lsh.jaccard_matrix(texts, shingles=Shingles(5))) < 20
 
 
 def test_helpers_end_when_their_results_are_not_wanted():

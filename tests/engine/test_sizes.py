@@ -24,7 +24,8 @@ FEW, STEP, PIECE = 16, 32, 8  # texts: up to so many have today's plan; between 
 def small_sizes(monkeypatch):
     """Plans change from 17 documents on, and again from 257 on."""
     monkeypatch.setattr(planning, "FEW_DOCUMENTS", FEW)
-    monkeypatch.setattr(costs, "SHARED_SECONDS", 8e-5)
+    for name, seconds in (("SEED_SECONDS", 0.0), ("BAND_SECONDS", 1e-7), ("SHARED_SECONDS", 8e-5)):
+        monkeypatch.setattr(costs, name, seconds)
     monkeypatch.setattr(lsh.engine.corpus, "STEP", STEP)
     planning._of_standard_size.cache_clear()
     yield

@@ -109,7 +109,8 @@ def rows(result: lsh.Deduplication, ids: list[Any]) -> list[list[tuple[Any, ...]
 
 
 def counts(result: lsh.Deduplication) -> dict[str, Any]:
-    return {name: count for name, count in result.summary().items() if name != "seconds"}
+    """The counts of the result; an index connects old documents only with new ones."""
+    return {name: count for name, count in result.summary().items() if name not in ("seconds", "connected")}
 
 
 def check_against(new: Texts, index: Index, old: dict[Any, str], **named: Any) -> lsh.Deduplication:

@@ -27,11 +27,9 @@ KEY_SHUFFLED = 16.06  # bytes of a document and band
 # Of benchmarks/engine/sizes.py, in seconds: of a document for each hash of a component, and for each band; of a pair in
 # each bucket that it shares.
 SEED_SECONDS, BAND_SECONDS, SHARED_SECONDS = 8.707e-10, 1.576e-7, 1.491e-8
-MANY, MANY_CANDIDATES = (
-    1000,
-    """
-                  which takes longer than reading them: longer shingles, or a higher threshold, have fewer""",
-)
+MANY = 1000  # false candidates of a document
+MANY_CANDIDATES = """
+                  which takes longer than reading them: longer shingles, or a higher threshold, have fewer"""
 CONTENT_BYTES = 24  # of a document in temporary files, beside keys and sketch
 
 

@@ -129,9 +129,9 @@ def deduplicate(
 
     Notes
     -----
-    The components are found when this is called. The rest of the work is done when the DataFrame is used, and again at
-    each use unless it is cached. To have both the kept rows and the removed documents, call `removed`, write its
-    result, and use a left anti join on the ids.
+    The components are found when this is called, and those of more than 20,000 texts are decided. The rest of the work
+    is done when the DataFrame is used, and again at each use unless it is cached. To have both the kept rows and the
+    removed documents, call `removed`, write its result, and use a left anti join on the ids.
 
     Tables between the stages are written to the folder for checkpoints if one is set
     (``SparkContext.setCheckpointDir``), else to the disks of the executors, where they are lost with an executor.

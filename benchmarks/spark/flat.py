@@ -28,7 +28,14 @@ import harness
 
 N = 5  # bytes of a shingle
 PARTITIONS = 32
-CASES = [("stories", 100_000, 0.6), ("copies", 100_000, 0.8), ("near", 50_000, 0.8), ("chain", 50_000, 0.8)]
+CASES = [
+    ("stories", 100_000, 0.6),
+    ("copies", 100_000, 0.8),
+    ("copies", 1_000_000, 0.8),
+    ("near", 50_000, 0.8),
+    ("chain", 50_000, 0.8),
+    ("chain", 200_000, 0.8),
+]
 PIECE = 20_000  # documents of a file
 
 

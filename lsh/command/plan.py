@@ -104,7 +104,8 @@ def run(namespace: argparse.Namespace) -> None:
     if namespace.json:
         console.write_data(json.dumps(_as_dict(planned, cost)) + "\n")
     else:
-        larger = None if documents is None else make_plan(documents=4 * documents)
+        by_size = documents is not None and namespace.num_seeds is None
+        larger = make_plan(documents=4 * documents) if by_size else None
         console.write_data(_table(planned, larger, cost))
     if namespace.plot is not None:
         _draw(planned, namespace.plot)
@@ -132,7 +133,7 @@ def _sample(sources: files.Sources, reading: ReadOptions) -> tuple[int, list[byt
 def _table(planned: lsh.Plan, larger: lsh.Plan | None, cost: lsh.Cost | None) -> str:
     """Return the table, the curve in characters that standard output has, and the cost.
 
-    `larger` is the plan for four times as many documents.
+    `larger` is the plan for four times as many documents, where their number decides about it.
     """
     from lsh.report import text_plot  # slow to import
 

@@ -72,9 +72,9 @@ def _in_rounds(state: DataFrame, matching: Matching, max_memory: int | str | Non
     size = max(LARGE, counted[0] // MOST_ROUNDS)
     size = max(min(size, int(BATCH_BYTES / max(counted[1] or 1.0, 1.0))), 1)
     done: list[DataFrame] = []
+    decide: Callable[..., Any] = partial(_tasks.decide_batch, matching, max_memory)
     while True:
         batch = state.where("kept is null").orderBy("rank").limit(size).select("rank", "old", "text").coalesce(1)
-        decide: Callable[..., Any] = partial(_tasks.decide_batch, matching, max_memory)
         decided = batch.mapInArrow(decide, "last long, kept binary, removed binary").collect()
         if not decided:
             break

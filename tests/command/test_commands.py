@@ -214,6 +214,8 @@ def test_plan_for_a_size(tmp_path):
     assert larger.num_seeds == 256
     printed = done(tmp_path, "plan", "--threshold", "0.6", "--documents", "250e3").decode()
     assert f"\nfour times as many documents need 256 seeds: {larger.bands.to_string()}\n\n" in printed
+    printed = done(tmp_path, "plan", "--threshold", "0.6", "--documents", "250e3", "--num-seeds", "64").decode()
+    assert "four times" not in printed  # the seeds that are given stay
 
 
 def test_plan_prints_what_a_run_costs(tmp_path):

@@ -189,12 +189,14 @@ cdef extern from "kernels/kernels.h" nogil:
     const lsh_kernels *lsh_kernels_find(const char *level)
     void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks)
 
-    ctypedef struct lsh_link_record:
+    ctypedef struct lsh_bucket_record:
         pass
 
-    size_t lsh_link_slots(size_t entered)
-    bint lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
-                        lsh_link_record *records, uint32_t *table, int32_t *links)
+    size_t lsh_bucket_slots(size_t entered)
+    size_t lsh_find_buckets(uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
+                            lsh_bucket_record *records, uint32_t *table)
+
+    const size_t LSH_CHANGED
 
     enum:
         LSH_NOTHING

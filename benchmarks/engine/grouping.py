@@ -1,4 +1,4 @@
-"""Measure the CPU time from a million fingerprints to band keys and to links, in one thread.
+"""Measure the CPU time from a million fingerprints to band keys and to buckets, in one thread.
 
 No text is hashed and no pair is verified. The fingerprints are random; 3 in 10 documents are near duplicates of an
 earlier one. Two more cases: documents in random order, and documents that are all equal, so that each bucket holds all
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 import lsh
 from lsh._minhash import band_keys
-from lsh.engine.grouping import Linker
+from lsh.engine.grouping import BucketFinder
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -49,26 +49,35 @@ class Steps:
     def __init__(self, rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> None:
         self.rows, self.bounds = rows, lsh.Bands(BANDS, WIDTH).bounds
         self.keys = np.zeros((BANDS, len(rows)), np.uint64)
-        self.links = np.zeros((BANDS, len(rows)), np.int32)
-        self.linker = Linker(len(rows), order, len(order))
+        self.scratch = np.zeros(len(rows), np.uint64)
+        self.finder = BucketFinder(len(rows), order, len(order))
 
     def make_keys(self) -> None:
         band_keys(self.rows, self.bounds, self.keys)
 
-    def link(self) -> None:
-        for keys, links in zip(self.keys, self.links, strict=True):
-            self.linker.link(keys, links)
+    def find(self) -> None:
+        self.sharing = 0
+        for members, _ in self.buckets():
+            self.sharing += len(members)
+
+    def buckets(self) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+        """Yield the members and the ends of the buckets of each band, valid until the next one."""
+        for keys in self.keys:
+            self.scratch[:] = keys
+            yield self.finder.find(self.scratch)
 
 
 def check(rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> None:
     """Compare both steps with tests/reference.py."""
     reference, steps = harness.reference(), Steps(rows, order)
     steps.make_keys()
-    steps.link()
     keys = [reference.band_keys(row, [WIDTH] * BANDS) for row in rows.tolist()]
     harness.must(steps.keys.T.tolist() == keys, "band keys differ")
-    links = [reference.link(band, order.tolist(), len(order)) for band in zip(*keys, strict=True)]
-    harness.must(steps.links.tolist() == links, "links differ")
+    for (members, ends), band in zip(steps.buckets(), zip(*keys, strict=True), strict=True):
+        links = np.full(len(rows), -1)
+        links[members[1:]] = members[:-1]
+        links[members[np.concatenate([[0], ends[:-1]]).astype(int)]] = -1
+        harness.must(links.tolist() == reference.link(band, order.tolist(), len(order)), "buckets differ")
 
 
 def best(work: Callable[[], None]) -> dict[str, float]:
@@ -85,10 +94,10 @@ def best(work: Callable[[], None]) -> dict[str, float]:
 def measure(rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> dict[str, Any]:
     """Measure each step, in seconds and in nanoseconds per document and band."""
     steps = Steps(rows, order)
-    found = {"keys": best(steps.make_keys), "links": best(steps.link)}
+    found = {"keys": best(steps.make_keys), "buckets": best(steps.find)}
     for times in found.values():
         times["ns_per_document_and_band"] = times["seconds"] * 1e9 / len(rows) / BANDS
-    return {"steps": found, "linked_share": float((steps.links >= 0).mean())}
+    return {"steps": found, "sharing": steps.sharing / steps.keys.size}
 
 
 def main() -> None:
@@ -104,7 +113,7 @@ def main() -> None:
     rows[:] = rows[0]
     cases["all equal"] = measure(rows, in_turn)
     data = {"documents": DOCUMENTS, "bytes": rows.nbytes, "bands": BANDS, "width": WIDTH, "near": NEAR, "kept": KEPT}
-    about = "fingerprints to band keys and links; single thread, CPU time, best of the runs"
+    about = "fingerprints to band keys and buckets; single thread, CPU time, best of the runs"
     harness.write("grouping", {"about": about, "data": data, "cases": cases}, options.folder)
 
 

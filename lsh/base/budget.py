@@ -34,7 +34,7 @@ PURPOSE = errors.Parameter("max_memory")  # of temporary files
 MIN_MEMORY = 100_000  # bytes; a smaller limit is most likely a size without its unit
 MIN_FILE = 1 << 18  # bytes; smaller arrays are not put into files
 CHUNK = 1 << 19  # bytes of a column that are written or read at once
-MAX_CHUNK = 1 << 23  # bytes; without a bound the chunks of a column grow with it
+MAX_CHUNK = 1 << 23  # bytes; without a bound the chunks of a column grow with it, if its size is not known
 MIN_ROWS = 1 << 10  # rows of the first chunk of a column
 MAX_COLUMN_FILES = 64  # more columns share files
 WATCH_SECONDS = 0.003  # between two releases; threads can load 50 MB of mapped files in this time
@@ -473,8 +473,8 @@ class SpilledColumn:
         """Make a buffer for the next chunk."""
         size, wanted = self._chunk_size, max(self._expected - len(self), len(self), MIN_ROWS)
         if not self._spill.is_bounded:
-            known = max(self._expected - len(self), len(self) >> 3)
-            size = min(max(size, known * self.row_size), MAX_CHUNK)
+            known, grown = self._expected - len(self), (len(self) >> 3) * self.row_size
+            size = max(size, known * self.row_size if known > 0 else min(grown, MAX_CHUNK))
         count = max(1, min(wanted, size // self.row_size))
         size = count * self.row_size
         self._is_held = self._spill.has_room(size)
@@ -551,13 +551,11 @@ class SpilledColumn:
             rows[at - start : at - start + len(part)] = part
         return rows
 
-    def array(self) -> Array:
-        """Return all rows in an array of the spill, for random access."""
-        rows = self._spill.array((len(self), *self._row_shape), self.dtype)
-        for at, part in self.parts():
-            rows[at : at + len(part)] = part
-            self._spill.release()
-        return rows
+    def in_one_piece(self) -> Array | None:
+        """Return all rows if they lie side by side and there is no bound; they stay valid when the column is freed."""
+        pieces = [*self._chunks, *([self._buffer[: self._filled]] if self._filled else [])]
+        whole = pieces[0] if len(pieces) == 1 and not self._spill.is_bounded else None
+        return None if isinstance(whole, int) else whole
 
     def take(self, positions: Array, out: Array | None = None) -> Array:
         """Return the rows at some positions, which must ascend, in `out` if it is given."""

@@ -40,9 +40,7 @@ cdef class Similarity:
 
 
 cdef struct Bucket:
-    # The documents of a bucket, in the order in which they are decided, and the groups that they are divided into.
-    const int32_t *members
-    Py_ssize_t count
+    # The groups that the documents of a bucket are divided into. A document is its place in the bucket.
     int32_t *heads                   # the first document of each group, if others are compared with it, ascending
     Py_ssize_t groups                # how many they are
     int32_t *chains                  # those of groups of more than one document, ascending

@@ -28,5 +28,13 @@ class Pairs:
     def run(self, document: int, stop: int, most: int) -> tuple[int, _Int32, _Int32, _Float64]: ...
 
 def keep_similar(
-    links: _Int32, low_bits: _Uint64, bits: int, most: int, settled: int, entered: int, limit: int
-) -> tuple[int, int]: ...
+    members: _Int32,
+    ends: np.ndarray[Any, np.dtype[np.uint32]],
+    low_bits: _Uint64,
+    rows: _Int32,
+    bits: int,
+    most: int,
+    old_from: int,
+    only_old: bool,
+    limit: int,
+) -> tuple[_Int32, int, int]: ...

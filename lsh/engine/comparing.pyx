@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Documents that share a bucket, compared, and the pairs of `find_pairs`.
 
-A bucket is a chain of documents (`grouping.Linker`), which `keep_similar` divides into groups. `Similarity` compares
-two documents, also for `deciding`, and `Pairs` finds every pair. Documents are numbers from 0 here; `lsh.engine.dedup`
-maps them to positions.
+`keep_similar` divides the buckets of a band (`grouping.BucketFinder`) into groups, and links the documents of each.
+`Similarity` compares two documents, also for `deciding`, and `Pairs` finds every pair. Documents are numbers from 0
+here; `lsh.engine.dedup` maps them to positions.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -23,6 +23,8 @@ import numpy as np
 cdef enum:
     CHECKED = 1 << 26  # bytes of texts compared between two checks for signals: a tenth of a second at most
     AHEAD = 8  # candidates that are prefetched while one is compared
+    LINE = 8  # words of a line of the cache
+    GATHERED = 1 << 13  # words of low bits that are brought together
     CHECKED_SKETCHES = 1 << 24  # sketches compared between two checks for signals: a tenth of a second
     SKETCH_WORK = 64  # bytes of work that a comparison of sketches counts for
 
@@ -296,44 +298,81 @@ cdef void _add_chain(Bucket *bucket, int32_t head) noexcept nogil:
 
 
 cdef class _Filter:
-    """Compares documents by the low bits of their components."""
+    """Compares the documents of a bucket by the low bits of their components. A document is its place in the bucket."""
 
     cdef const lsh_kernels *kernels
-    cdef const uint64_t *rows
-    cdef size_t words, bits
+    cdef const uint64_t *low_bits
+    cdef const int32_t *rows         # of each document of the bucket, in `low_bits`; NULL: they lie there in order
+    cdef const int32_t *documents    # their numbers
+    cdef size_t words, bits, size
     cdef size_t most                 # components that may differ
-    cdef Py_ssize_t settled, entered, limit
+    cdef int32_t old_from
+    cdef bint only_old
+    cdef Py_ssize_t limit
     cdef int64_t left_out
     cdef int64_t compared
+    cdef uint64_t *gathered          # rows of some buckets side by side
     cdef uint64_t *heads             # the rows of the first documents of groups side by side, of `limit` at most
     cdef Py_ssize_t room             # for so many
+    cdef int32_t *pairs              # the links: a document and the one before it in its group
+    cdef Py_ssize_t found, most_found
+    cdef int32_t *scratch            # for five numbers a document of the largest bucket so far
+    cdef Py_ssize_t largest
 
     def __dealloc__(self):
+        free(self.gathered)
         free(self.heads)
+        free(self.pairs)
+        free(self.scratch)
 
-    cdef inline const uint64_t *row(self, int32_t document) noexcept nogil:
-        return self.rows + <size_t> document * self.words * self.bits
+    cdef inline const uint64_t *row(self, Py_ssize_t document) noexcept nogil:
+        return self.low_bits + <size_t> (document if self.rows == NULL else self.rows[document]) * self.size
 
-    cdef inline void expect(self, int32_t document) noexcept nogil:
-        """Prefetch the row of a document that is compared soon."""
-        c.lsh_prefetch(self.row(document))
-        c.lsh_prefetch(self.row(document) + self.words * self.bits - 1)
+    cdef int gather(self, const uint64_t *low_bits, const int32_t *rows, Py_ssize_t count) except -1 nogil:
+        """Bring some rows together, as most of the time goes into waiting for memory; they are 0 to count - 1 then."""
+        cdef Py_ssize_t i
+        cdef size_t line, lines = (self.size + LINE - 1) // LINE
+        if self.gathered == NULL:
+            self.gathered = <uint64_t *> resize(NULL, GATHERED, sizeof(uint64_t))
+        for i in range(count):
+            if i + AHEAD < count:
+                for line in range(lines):
+                    c.lsh_prefetch(low_bits + <size_t> rows[i + AHEAD] * self.size + line * LINE)
+            memcpy(self.gathered + <size_t> i * self.size, low_bits + <size_t> rows[i] * self.size,
+                   self.size * sizeof(uint64_t))
+        return 0
 
-    cdef inline bint similar(self, int32_t document, int32_t other) noexcept nogil:
+    cdef inline bint similar(self, Py_ssize_t document, Py_ssize_t other) noexcept nogil:
         """Whether two documents are similar."""
         return self.kernels.find_similar(self.row(document), self.row(other), self.words, self.bits, self.most, 1) == 0
 
     cdef inline Py_ssize_t similar_head(self, int32_t document, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
         """The place among some groups, from `first` on, of the first whose first document is similar, or `count`."""
-        cdef const uint64_t *heads = self.heads + <size_t> first * self.words * self.bits
-        return <Py_ssize_t> self.kernels.find_similar(self.row(document), heads, self.words, self.bits, self.most,
-                                                      <size_t> count)
+        return <Py_ssize_t> self.kernels.find_similar(self.row(document), self.heads + <size_t> first * self.size,
+                                                      self.words, self.bits, self.most, <size_t> count)
+
+    cdef inline bint is_old(self, Py_ssize_t document) noexcept nogil:
+        """Whether a document is not compared with those before it."""
+        return self.documents[document] >= self.old_from
+
+    cdef inline bint enters(self, Py_ssize_t document) noexcept nogil:
+        """Whether later documents are compared with one."""
+        return not self.only_old or self.is_old(document)
+
+    cdef inline int link(self, Py_ssize_t document, Py_ssize_t other) except -1 nogil:
+        if self.found == self.most_found:
+            self.most_found = 2 * self.most_found + 64
+            self.pairs = <int32_t *> resize(self.pairs, self.most_found, 2 * sizeof(int32_t))
+        self.pairs[2 * self.found] = self.documents[document]
+        self.pairs[2 * self.found + 1] = self.documents[other]
+        self.found += 1
+        return 0
 
     cdef int _open(self, Bucket *bucket, int32_t document) except -1 nogil:
         """Make a new group of a document."""
         if bucket.groups == self.room and self.room < self.limit:
             self.room = min(2 * self.room + 64, self.limit)
-            self.heads = <uint64_t *> resize(self.heads, self.room * self.words * self.bits, sizeof(uint64_t))
+            self.heads = <uint64_t *> resize(self.heads, self.room * self.size, sizeof(uint64_t))
         if bucket.groups < self.room:
             self._hold(bucket.groups, document)
         bucket.heads[bucket.groups] = document
@@ -341,43 +380,54 @@ cdef class _Filter:
         return 0
 
     cdef inline void _hold(self, Py_ssize_t group, int32_t document) noexcept nogil:
-        cdef size_t size = self.words * self.bits
-        memcpy(self.heads + group * size, self.row(document), size * sizeof(uint64_t))
+        memcpy(self.heads + group * self.size, self.row(document), self.size * sizeof(uint64_t))
 
-    cdef int divide(self, Bucket *bucket, int32_t *links) except -1 nogil:
+    cdef int divide(self, Py_ssize_t count) except -1 nogil:
         """Find the groups of a bucket, and link each document to the one before it in its group."""
-        cdef Py_ssize_t i
+        cdef Bucket bucket
         cdef int32_t document, group
-        if bucket.count == 2 and self.limit > 0:  # most buckets
-            document, group = bucket.members[1], bucket.members[0]
-            if document < self.settled or group >= self.entered or not self.similar(document, group):
-                links[document] = -1
-            return 0
+        if self.bits == 0:
+            return self._link_all(count)
+        if count == 2 and self.limit > 0:  # most buckets
+            return self.link(1, 0) if not self.is_old(1) and self.enters(0) and self.similar(1, 0) else 0
+        if count > self.largest:
+            self.largest = 2 * count
+            self.scratch = <int32_t *> resize(self.scratch, self.largest, 5 * sizeof(int32_t))
+        bucket.heads, bucket.chains, bucket.following = self.scratch, self.scratch + count, self.scratch + 2 * count
+        bucket.last, bucket.parents = self.scratch + 3 * count, self.scratch + 4 * count
         bucket.groups = bucket.chained = 0
-        for i in range(bucket.count):
-            document = bucket.members[i]
+        for document in range(<int32_t> count):
             bucket.parents[document] = document
             bucket.following[document] = -1
-            group = self._join(bucket, document) if document >= self.settled else -1
+            group = self._join(&bucket, document) if not self.is_old(document) else -1
             if group >= 0:
                 bucket.parents[document] = group
-            if document < self.entered:
+            if self.enters(document):
                 if group < 0:
-                    self._open(bucket, document)
+                    self._open(&bucket, document)
                     group = document
                 else:
                     if bucket.following[group] < 0:
-                        _add_chain(bucket, group)
+                        _add_chain(&bucket, group)
                     bucket.following[bucket.last[group]] = document
                 bucket.last[group] = document
-        for i in range(bucket.count):
-            bucket.last[bucket.members[i]] = -1
-        for i in range(bucket.count):
-            document = bucket.members[i]
+        for document in range(<int32_t> count):
+            bucket.last[document] = -1
+        for document in range(<int32_t> count):
             group = find(bucket.parents, document)
-            links[document] = bucket.last[group]
-            if document < self.entered:
+            if bucket.last[group] >= 0:
+                self.link(document, bucket.last[group])
+            if self.enters(document):
                 bucket.last[group] = document
+        return 0
+
+    cdef int _link_all(self, Py_ssize_t count) except -1 nogil:
+        """Link each document of a bucket to the one before it."""
+        cdef Py_ssize_t document, before = 0
+        for document in range(1, count):
+            self.link(document, before)
+            if self.enters(document):
+                before = document
         return 0
 
     cdef int32_t _join(self, Bucket *bucket, int32_t document) except -2 nogil:
@@ -427,7 +477,7 @@ cdef class _Filter:
 
     cdef void _merge(self, Bucket *bucket, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
         """Append group j to group i, which is an earlier one."""
-        cdef size_t size = self.words * self.bits
+        cdef size_t size = self.size
         cdef Py_ssize_t k
         cdef int32_t head = bucket.heads[i], other = bucket.heads[j]
         if bucket.following[other] >= 0:
@@ -447,76 +497,85 @@ cdef class _Filter:
                 self._hold(self.room - 1, bucket.heads[self.room - 1])
 
 
-def keep_similar(int32_t[::1] links not None, const uint64_t[:, ::1] low_bits not None, size_t bits, size_t most,
-                 Py_ssize_t settled, Py_ssize_t entered, Py_ssize_t limit):
+def keep_similar(const int32_t[::1] members not None, const uint32_t[::1] ends not None,
+                 const uint64_t[:, ::1] low_bits not None, const int32_t[::1] rows not None, size_t bits, size_t most,
+                 int32_t old_from, bint only_old, Py_ssize_t limit):
     """Divide the buckets of a band into groups, in which pairs of documents with similar low bits connect all.
 
     Parameters
     ----------
-    links : numpy.ndarray
-        int32, shape ``(n,)``: for each document, in the order in which they are decided, the last one before it in the
-        same bucket, or -1. It is overwritten by the last one before it in the same group, or -1.
+    members, ends : numpy.ndarray
+        int32 and uint32: the documents of each bucket, in the order in which they are decided, and where it ends; see
+        `grouping.BucketFinder`.
     low_bits : numpy.ndarray
-        uint64, shape ``(n, words)``: the low bits of the components of each document; see `grouping.pack_low_bits`.
+        uint64, shape ``(n, words)``: the low bits of the components of documents; see `grouping.pack_low_bits`.
+    rows : numpy.ndarray
+        int32: of each member, its row of `low_bits`.
     bits : int
         How many of each component, 1 to 8; 0: all documents of a bucket are one group.
     most : int
         A pair is similar if at most so many components differ in them.
-    settled, entered : int
-        Two documents are compared unless both are among the first `settled`, or neither is among the first `entered`.
+    old_from : int
+        Documents from this one on come first in their buckets, and are not compared with each other.
+    only_old : bool
+        Whether documents are compared with those only.
     limit : int
         A document is compared with so many others of its bucket at most, group by group.
 
     Returns
     -------
+    links : numpy.ndarray
+        int32, shape ``(m, 2)``: documents, and the last one before it in the same group; those without one are left
+        out.
     pairs : int
-        How many pairs of such documents share a bucket.
+        How many pairs of documents that could be compared share a bucket.
     left_out : int
         For how many documents and groups `limit` left out a comparison.
     """
     cdef _Filter among = _Filter()
-    cdef Bucket bucket
-    cdef Py_ssize_t i, k, found, n = links.shape[0]
-    cdef int64_t pairs = 0
-    cdef int32_t j, at = 0
-    cdef bint inside = True
-    if low_bits.shape[0] != n or n > _MAX_DOCUMENTS or bits > 8 or (bits and low_bits.shape[1] % bits):
-        raise ValueError(f"low_bits must have {bits} words, or a multiple, for each of {n} documents")
-    among.kernels, among.rows = chosen_kernels(), &low_bits[0, 0]
+    cdef Py_ssize_t i, begin = 0, end = 0, first = 0, stop = 0, n = members.shape[0], count = low_bits.shape[0]
+    cdef Py_ssize_t most_gathered
+    cdef const uint64_t *given = NULL
+    cdef int64_t pairs = 0, old
+    cdef bint is_valid = True
+    if rows.shape[0] != n or n > _MAX_DOCUMENTS or bits > 8 or (bits and low_bits.shape[1] % bits):
+        raise ValueError(f"rows must be of {n} members, and low_bits have {bits} words, or a multiple")
+    among.kernels, among.size = chosen_kernels(), low_bits.shape[1]
     among.words, among.bits, among.most = low_bits.shape[1] // bits if bits else 0, bits, most
-    among.settled, among.entered, among.limit = settled, entered, limit
-    cdef int32_t[::1] scratch = np.zeros(8 * n, np.int32)
-    cdef int32_t *firsts = &scratch[0]  # by document: the first one of its bucket
-    cdef int32_t *sizes = firsts + n    # by that one
-    cdef int32_t *places = sizes + n    # likewise, where the next member of the bucket goes
-    cdef int32_t *members = places + n
-    bucket.heads, bucket.chains = members + n, members + 2 * n
-    bucket.following, bucket.last = members + 3 * n, members + 4 * n
+    among.old_from, among.only_old, among.limit = old_from, only_old, limit
+    if count and among.size:
+        given = &low_bits[0, 0]
+    most_gathered = GATHERED // max(among.size, <size_t> 1)
     with nogil:
-        for i in range(n):
-            j = links[i]
-            inside = -1 <= j < i
-            if not inside:
+        for i in range(n if bits else 0):
+            is_valid &= 0 <= rows[i] < count
+        for i in range(ends.shape[0] if is_valid else 0):
+            end = ends[i]
+            is_valid = begin < end <= n
+            if not is_valid:
                 break
-            firsts[i] = <int32_t> i if j < 0 else firsts[j]
-            sizes[firsts[i]] += 1
-        for i in range(n if inside else 0):
-            if firsts[i] == i:
-                places[i] = at
-                at += sizes[i]
-            members[places[firsts[i]]] = <int32_t> i
-            places[firsts[i]] += 1
-        bucket.parents = firsts  # which is no longer needed once the members are known
-        for i in range(n if inside else 0):
-            bucket.count, found = sizes[i], 0
-            bucket.members = members + places[i] - bucket.count
-            for k in range(places[i] - bucket.count + AHEAD, min(places[i] + AHEAD, n) if bits and bucket.count else 0):
-                among.expect(members[k])
-            for k in range(bucket.count):
-                pairs += found if bucket.members[k] >= settled else 0
-                found += bucket.members[k] < entered
-            if bits and bucket.count > 1:
-                among.divide(&bucket, &links[0])
-    if not inside:
-        raise ValueError("links must lead to earlier documents")
-    return pairs, among.left_out
+            among.documents, old = &members[begin], 0
+            if end - begin > most_gathered:
+                among.low_bits, among.rows = given, &rows[begin]
+            elif bits:
+                if end > stop:
+                    first, stop = begin, min(begin + most_gathered, n)
+                    among.gather(given, &rows[first], stop - first)
+                among.low_bits, among.rows = among.gathered + <size_t> (begin - first) * among.size, NULL
+            while old < end - begin and among.is_old(old):
+                old += 1
+            pairs += (_pairs(end - begin - old) if not only_old else 0) + old * (end - begin - old)
+            among.divide(end - begin)
+            begin = end
+    if not is_valid:
+        raise ValueError("ends must ascend within the members, and rows be rows of low_bits")
+    links = np.empty((among.found, 2), np.int32)
+    cdef int32_t[:, ::1] out = links
+    if among.found:
+        memcpy(&out[0, 0], among.pairs, among.found * 2 * sizeof(int32_t))
+    return links, pairs, among.left_out
+
+
+cdef inline int64_t _pairs(int64_t count) noexcept nogil:
+    """How many pairs so many documents have."""
+    return count * (count - 1) // 2

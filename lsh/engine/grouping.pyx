@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Band keys to buckets.
 
-For a corpus, a bucket is a chain: `Linker` gives each document, for each band, its latest predecessor in the same
-bucket, and the walks of `deciding` follow the chains. For a cache, which grows and shrinks, `BucketTables` holds one
-hash table a band. Arguments are checked here; `lsh.engine.dedup` and `lsh.store.cache` give them their meaning.
+For a corpus, `BucketFinder` finds the documents that share a key, one band at a time. For a cache, which grows and
+shrinks, `BucketTables` holds one hash table a band. Arguments are checked here; `lsh.engine.linking` and
+`lsh.store.cache` give them their meaning.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -29,7 +29,7 @@ cdef object _UINT32 = np.dtype(np.uint32)
 _BROKEN = "the bin is broken: a document was removed with other keys than it was added with"
 
 
-# ---- links ----
+# ---- the buckets of a corpus ----
 
 cdef object _checked_order(order, Py_ssize_t count):
     """Return a copy of `order` after checking that each document from 0 to count - 1 is in it at most once."""
@@ -68,26 +68,26 @@ def pack_low_bits(rows not None, size_t bits):
     return packed.reshape(count, words)
 
 
-cdef class _LinkScratch:
-    """The memory for linking the documents of one band."""
+cdef class _Scratch:
+    """The memory for the documents of one band."""
 
-    cdef c.lsh_link_record *records
+    cdef c.lsh_bucket_record *records
     cdef uint32_t *table
 
     def __cinit__(self, size_t count, size_t entered):
-        self.records = <c.lsh_link_record *> resize(NULL, count, sizeof(c.lsh_link_record))
-        self.table = <uint32_t *> resize(NULL, c.lsh_link_slots(entered), sizeof(uint32_t))
+        self.records = <c.lsh_bucket_record *> resize(NULL, count, sizeof(c.lsh_bucket_record))
+        self.table = <uint32_t *> resize(NULL, c.lsh_bucket_slots(entered), sizeof(uint32_t))
 
     def __dealloc__(self):
         free(self.records)
         free(self.table)
 
 
-cdef class Linker:
-    """Link each document to its latest predecessor with the same key, one band at a time.
+cdef class BucketFinder:
+    """Find the documents that share a key, one band at a time.
 
-    Bands are independent of one another: threads may share a linker, each with another row of links. It holds on to 20
-    to 24 bytes of scratch a document and thread.
+    Bands are independent of one another: threads may share this object, each with another array of keys. It holds on
+    to 20 to 24 bytes of scratch a document and thread.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ cdef class Linker:
     order : numpy.ndarray
         int32: the documents that take part, in the order in which they are seen.
     entered : int
-        Only the first `entered` of them can be predecessors; the others only have one.
+        A bucket has at least one of the first `entered` of them.
     """
 
     cdef Py_ssize_t count, entered
@@ -109,96 +109,40 @@ cdef class Linker:
             raise ValueError("entered must be at most the number of documents")
         self.count, self.entered, self.idle = count, entered, []
 
-    def link(self, const uint64_t[::1] keys not None, int32_t[::1] links not None):
-        """Link the documents of one band; the GIL is released.
+    def find(self, uint64_t[::1] keys not None):
+        """Find the documents of one band; the GIL is released.
 
         Parameters
         ----------
         keys : numpy.ndarray
-            The keys of the band: uint64, shape ``(count,)``.
-        links : numpy.ndarray
-            Receives the links: int32, shape ``(count,)``; -1 for none.
+            The keys of the band: uint64, shape ``(count,)``. They are overwritten: the result lies in their memory.
+
+        Returns
+        -------
+        members, ends : numpy.ndarray
+            The documents of each bucket of two or more, bucket by bucket, each in the order (int32), and where each
+            bucket ends (uint32).
         """
-        cdef _LinkScratch scratch
+        cdef _Scratch scratch
         cdef Py_ssize_t taking_part = self.order.shape[0]
-        cdef bint same
-        if keys.shape[0] != self.count or links.shape[0] != self.count:
-            raise ValueError(
-                f"keys and links must be of {self.count} documents, got {keys.shape[0]} and {links.shape[0]}"
-            )
+        cdef size_t found
+        if keys.shape[0] != self.count:
+            raise ValueError(f"keys must be of {self.count} documents, got {keys.shape[0]}")
         if taking_part == 0:
-            links[:] = -1
-            return
+            return np.empty(0, np.int32), np.empty(0, np.uint32)
         try:
-            scratch = <_LinkScratch> self.idle.pop()
+            scratch = <_Scratch> self.idle.pop()
         except IndexError:
-            scratch = _LinkScratch(taking_part, self.entered)
+            scratch = _Scratch(taking_part, self.entered)
         with nogil:
-            same = c.lsh_link_equal(&keys[0], self.count, &self.order[0], taking_part, self.entered, scratch.records,
-                                    scratch.table, &links[0])
+            found = c.lsh_find_buckets(&keys[0], self.count, &self.order[0], taking_part, self.entered,
+                                       scratch.records, scratch.table)
         self.idle.append(scratch)
-        if not same:
-            raise ValueError("keys must not change while documents are linked")
-
-    def shared(self, const int32_t[::1] links not None):
-        """Return the documents that share a bucket, in order, and their links as places among these: int32 both."""
-        cdef Py_ssize_t i
-        cdef int32_t document, other, count = 0
-        cdef int32_t[::1] places = np.zeros(self.count, np.int32)
-        if links.shape[0] != self.count:
-            raise ValueError(f"links must be of {self.count} documents, got {links.shape[0]}")
-        with nogil:
-            for i in range(self.order.shape[0]):
-                document = self.order[i]
-                other = links[document]
-                if 0 <= other < self.count:
-                    count += 2 - places[document] - places[other]
-                    places[document] = places[other] = 1
-        members, found = np.empty(count, np.int32), np.empty(count, np.int32)
-        cdef int32_t[::1] chosen = members, previous = found
-        count = 0
-        with nogil:
-            for i in range(self.order.shape[0]):
-                document = self.order[i]
-                if places[document]:
-                    other = links[document]
-                    chosen[count], previous[count] = document, places[other] if 0 <= other < self.count else -1
-                    places[document] = count
-                    count += 1
-        return members, found
-
-
-def first_copies(const int32_t[::1] links not None, order not None):
-    """Return the first document of each chain of links for all that are on it.
-
-    Parameters
-    ----------
-    links : numpy.ndarray
-        int32, shape ``(n,)``: the latest document before it in the order with the same content key, or -1.
-    order : numpy.ndarray
-        int32: the documents that take part.
-
-    Returns
-    -------
-    numpy.ndarray
-        int32, shape ``(n,)``; -1 of a document that takes no part.
-    """
-    cdef Py_ssize_t i, count = links.shape[0]
-    cdef int32_t document, other
-    cdef const int32_t[::1] taking_part = _checked_order(order, count)
-    cdef int32_t[::1] firsts = np.full(count, -1, np.int32)
-    if count and not (-1 <= np.min(links) and np.max(links) < count):
-        raise ValueError("links must lead to documents")
-    for i in range(taking_part.shape[0]):
-        document = taking_part[i]
-        other = links[document]  # read once: the array is the caller's
-        if other < 0:
-            firsts[document] = document
-        elif other >= count or firsts[other] < 0:
-            raise ValueError("links must lead to earlier documents")
-        else:
-            firsts[document] = firsts[other]
-    return np.asarray(firsts)
+        if found == c.LSH_CHANGED:
+            raise ValueError("keys must not change while their buckets are found")
+        both = np.asarray(keys).view(np.int32)
+        ends = both[self.count:self.count + <Py_ssize_t> found].view(np.uint32)
+        return both[:ends.max(initial=0)], ends
 
 
 # ---- the bins of a cache ----

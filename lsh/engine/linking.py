@@ -20,11 +20,11 @@ import numpy as np
 from lsh.base.arrays import Array
 from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget, SpilledColumn
 from lsh.engine.comparing import keep_similar
-from lsh.engine.grouping import Linker, first_copies, pack_low_bits
+from lsh.engine.grouping import BucketFinder, pack_low_bits
 
-ORDER_BYTES = 16  # per document, for `Linker`: the order, a copy of it, and a check of both
-LINKER_BYTES = 36  # per document and thread, for `Linker`: key, link, record and table
-PART_BYTES = 72  # per document of a part of the keys: key and number, twice, and what `Linker` takes
+ORDER_BYTES = 16  # per document, for `BucketFinder`: the order, a copy of it, and a check of both
+FINDER_BYTES = 36  # per document and thread, for `BucketFinder`: key, record and table
+PART_BYTES = 72  # per document of a part of the keys: key and number, twice, and what `BucketFinder` takes
 MEMBER_BYTES = 56  # per document that shares a bucket of a band, for its groups; without its low bits
 MAX_PARTS = 1 << 12
 FEW_PARTS = 2  # for one thread; where there are more, several bands at the same time would only make still more
@@ -106,19 +106,16 @@ class LowBits(NamedTuple):
         """Return the rows for some sketches or fingerprints."""
         return pack_low_bits(sketches.astype(np.uint8, copy=False), self.bits)
 
-    def take(self, documents: Array) -> Array:
-        """Return the rows of some documents."""
+    def take(self, documents: Array) -> tuple[Array, Array]:
+        """Return rows in which those of some documents are, and the place of the row of each: int32."""
         if self.rows is None:
-            return np.empty((len(documents), 0), np.uint64)
+            return np.empty((0, 0), np.uint64), documents
         if isinstance(self.rows, np.ndarray):
-            return self.rows.take(documents, axis=0)
-        if (documents[1:] > documents[:-1]).all():
-            return self.rows.take(documents)
+            return self.rows, documents
         order = np.argsort(documents)
-        taken = self.rows.take(documents[order])
-        rows = np.empty_like(taken)
-        rows[order] = taken
-        return rows
+        places = np.empty(len(documents), np.int32)
+        places[order] = np.arange(len(documents), dtype=np.int32)
+        return self.rows.take(documents[order]), places
 
 
 class BandLinks(NamedTuple):
@@ -167,25 +164,26 @@ class Links:
         self, spill: MemoryBudget, order: Order, chosen: Array, num_threads: int, low_bits: LowBits | None = None
     ) -> None:
         self._spill, self._order, self._chosen, self._low_bits = spill, order, chosen, low_bits
-        self._linker: Linker | None = None
+        self._finder: BucketFinder | None = None
         self._member_bytes = 0 if low_bits is None else MEMBER_BYTES + low_bits.row_size
         if low_bits is not None and isinstance(low_bits.rows, SpilledColumn) and not spill.is_bounded:
-            self._low_bits = low_bits._replace(rows=low_bits.rows.read())
+            rows = low_bits.rows.in_one_piece()
+            self._low_bits = low_bits._replace(rows=low_bits.rows.read() if rows is None else rows)
             low_bits.rows.free()
         self.num_threads = self._threads_at_once(num_threads)
         if self.num_threads:
             self._documents = order.documents(chosen)
-            self._linker = Linker(len(chosen), self._documents, order.num_entered(chosen))
+            self._finder = BucketFinder(len(chosen), self._documents, order.num_entered(chosen))
             self.num_bytes = (ORDER_BYTES + self._each * self.num_threads) * len(chosen)
         else:
             self.num_threads = num_threads
             self._prepare_parts()
-        self._idle: list[tuple[Array, Array]] = []  # scratch of threads that are done; pop and append are atomic
+        self._idle: list[Array] = []  # arrays for keys that no thread uses; pop and append are atomic
 
     @property
     def _each(self) -> int:
         """The bytes per document and thread to link all documents at once."""
-        return LINKER_BYTES + self._member_bytes
+        return FINDER_BYTES + self._member_bytes
 
     def _threads_at_once(self, num_threads: int) -> int:
         """Return how many threads can link all documents at once within the bound; 0 if none can."""
@@ -212,9 +210,12 @@ class Links:
 
     def firsts(self, keys: SpilledColumn) -> Array:
         """Return for each document the first one with the same key, int32; -1 for a document that is not chosen."""
-        if self._linker is not None:
-            return first_copies(self._all_links(keys)[1], self._documents)
         firsts = np.where(self._chosen, np.arange(len(self._chosen), dtype=np.int32), np.int32(-1))
+        if self._finder is not None:
+            own = self._read(keys)
+            members, ends = self._finder.find(own)
+            firsts[members] = _firsts_of(members, ends)
+            return firsts
         for part in range(self._parts):
             held: list[tuple[Array, Array]] = []
             count, most = 0, max(self._keys // self._parts, PIECE)
@@ -238,42 +239,40 @@ class Links:
     def _firsts_of(self, rows: list[tuple[Array, Array]], firsts: Array) -> tuple[Array, Array]:
         """Write the first document with the same key for keys and documents; return those that are the first ones."""
         own, numbers = self._in_order(rows)
-        _, links = self._linked(own, len(own))
-        firsts[numbers] = numbers[first_copies(links, np.arange(len(links), dtype=np.int32))]
-        return own[links < 0], numbers[links < 0]
+        members, ends = buckets_of(own.copy(), len(own))
+        first = _firsts_of(members, ends)
+        firsts[numbers[members]] = numbers[first]
+        is_first = np.ones(len(own), np.bool_)
+        is_first[members[members != first]] = False
+        return own[is_first], numbers[is_first]
 
     def of_band(self, keys: SpilledColumn) -> BandLinks:
         """Return the links of a band; the keys are freed."""
         found, shared, left_out = self._spill.column(np.int32, 2), 0, 0
-        for members, links in self._all_or_parts(keys):
-            more = self._grouped(members, links, found)
-            shared, left_out = shared + more[0], left_out + more[1]
+        if self._finder is None:
+            for part in range(self._parts):
+                more = self._grouped(*self._of_part(keys, part), found)
+                shared, left_out = shared + more[0], left_out + more[1]
+            keys.free()
+        else:
+            whole = keys.in_one_piece()
+            own = self._read(keys) if whole is None else whole
+            keys.free()
+            shared, left_out = self._grouped(*self._finder.find(own), found)
+            if whole is None:
+                self._idle.append(own)
         return BandLinks(found, shared, left_out)
 
-    def _all_or_parts(self, keys: SpilledColumn) -> Iterator[tuple[Array, Array]]:
-        """Yield the documents of whole buckets in order, and for each the place of the one before it there, or -1."""
-        if self._linker is None:
-            for part in range(self._parts):
-                yield self._of_part(keys, part)
-            keys.free()
-            return
-        scratch = self._all_links(keys)
-        keys.free()
-        shared = self._linker.shared(scratch[1])
-        self._idle.append(scratch)
-        yield shared
-
     def _of_part(self, keys: SpilledColumn, part: int) -> tuple[Array, Array]:
-        """Return the same for the keys of one part, which are those of a range of their hashes."""
+        """Return the buckets of one part of the keys, which are those of a range of their hashes."""
         rows, entered = list[tuple[Array, Array]](), 0
         for own, numbers, enters in self._rows(keys, part):
             rows.append((own, numbers))
             entered += len(own) if enters else 0
         own, numbers = self._in_order(rows)
         del rows
-        linker, links = self._linked(own, entered)
-        places, previous = linker.shared(links)
-        return numbers[places], previous
+        members, ends = buckets_of(own, entered)
+        return numbers[members], ends
 
     def _rows(self, keys: SpilledColumn, part: int) -> Iterator[tuple[Array, Array, bool]]:
         """Yield the keys of a part, their documents, and whether links can lead to these."""
@@ -293,31 +292,31 @@ class Links:
         by_rank = np.argsort(self._ranks[numbers])
         return own[by_rank], numbers[by_rank]
 
-    def _linked(self, own: Array, entered: int) -> tuple[Linker, Array]:
-        """Return the links of documents with these keys, by their places here."""
-        linker, links = Linker(len(own), np.arange(len(own), dtype=np.int32), entered), np.empty(len(own), np.int32)
-        linker.link(own, links)
-        return linker, links
-
-    def _grouped(self, members: Array, links: Array, found: SpilledColumn) -> tuple[int, int]:
+    def _grouped(self, members: Array, ends: Array, found: SpilledColumn) -> tuple[int, int]:
         """Append the links within groups to `found`; return `shared` and `left_out`."""
         assert self._low_bits is not None
+        _, bits, most = self._low_bits
+        old_from, only_old = self._order.old_from, self._order.entered == 1
         rows = self._low_bits.take(members)
-        num_old = int(np.count_nonzero(members >= self._order.old_from))
-        entered = num_old if self._order.entered == 1 else len(members)
-        counts = keep_similar(links, rows, self._low_bits.bits, self._low_bits.most, num_old, entered, LIMIT)
-        linked = positions_of(links >= 0)
-        for start in range(0, len(linked), PIECE):
-            piece = linked[start : start + PIECE]
-            found.append(members[np.stack([piece, links[piece]], axis=1)])
-        return counts
+        links, shared, left_out = keep_similar(members, ends, *rows, bits, most, old_from, only_old, LIMIT)
+        found.append(links)
+        return shared, left_out
 
-    def _all_links(self, column: SpilledColumn) -> tuple[Array, Array]:
-        """Link all documents at once; return the keys and the links."""
-        assert self._linker is not None
+    def _read(self, column: SpilledColumn) -> Array:
+        """Return the keys of a column in an array, which may be overwritten."""
         try:
-            keys, links = self._idle.pop()
+            keys = self._idle.pop()
         except IndexError:
-            keys, links = np.empty(len(column), np.uint64), np.empty(len(column), np.int32)
-        self._linker.link(column.read(out=keys), links)
-        return keys, links
+            keys = np.empty(len(column), np.uint64)
+        return column.read(out=keys)
+
+
+def buckets_of(keys: Array, entered: int) -> tuple[Array, Array]:
+    """Return the buckets of documents with these keys, which are overwritten, by their places here."""
+    return BucketFinder(len(keys), np.arange(len(keys), dtype=np.int32), entered).find(keys)
+
+
+def _firsts_of(members: Array, ends: Array) -> Array:
+    """Return for each member of the buckets the first one of its bucket."""
+    starts = np.concatenate([np.zeros(1, np.uint32), ends])
+    return np.repeat(members[starts[:-1]], np.diff(starts))

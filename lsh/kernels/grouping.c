@@ -1,9 +1,8 @@
 /* Documents that share a band key. See kernels.h.
  *
- * A corpus is grouped by links: for each document and band the latest earlier document in the same bucket, so that
- * a bucket is a chain and costs 4 bytes a member, whatever its size. One table of a million keys does not fit into the cache, and each
- * lookup waits for memory. So the documents of a band are first distributed to partitions by bits of their key, in
- * their order, and each partition has a table that fits into the cache (the partitioned hash join: Shatdal, Kant and Naughton 1994).
+ * One table of a million keys does not fit into the cache, and each lookup waits for memory. So the documents of a band are first
+ * distributed to partitions by bits of their key, in their order, and each partition is divided into buckets with a table that
+ * fits into the cache (the partitioned hash join: Shatdal, Kant and Naughton 1994).
  *
  * A cache, which grows and shrinks, has a table of bins a band instead, which probes linearly from the low bits of the key.
  */
@@ -19,7 +18,7 @@
 enum { PARTITION = 2048, MAX_BITS = 10, SMALLEST_LG = 3 };
 
 /* A table has 4 slots a document, so that a slot is mostly free; in a partition much above the mean, 1. */
-size_t lsh_link_slots(size_t entered)
+size_t lsh_bucket_slots(size_t entered)
 {
     size_t slots = (size_t)1 << SMALLEST_LG;
     while (slots < entered || (slots < 4 * entered && slots < 4 * PARTITION))
@@ -29,10 +28,13 @@ size_t lsh_link_slots(size_t entered)
 
 static size_t partition_of(uint64_t spread, unsigned bits) { return (size_t)(spread >> 1 >> (63 - bits)); }
 
-/* Link the documents of one partition. A slot is the head of a chain of distinct keys, and a document takes the place of the one
- * that it is linked to: a bucket of a million costs one step a member. */
-static void link_partition(lsh_link_record *restrict records, size_t count, size_t entered, unsigned bits, size_t slots,
-                           uint32_t *restrict table, int32_t *restrict links)
+#define ALONE UINT32_MAX        /* the place of a document that shares no bucket */
+#define FOLLOWS ((uint32_t)1 << 31) /* the place of a later document of a bucket: the number of its first record, with this bit */
+
+/* Give each record of a partition its place. A slot is the head of a chain of first records, one for each key. The place of a
+ * first record is the size of its bucket, to begin with. */
+static void divide_partition(lsh_bucket_record *restrict records, size_t count, size_t entered, unsigned bits, size_t slots,
+                             uint32_t *restrict table, uint32_t *restrict places)
 {
     unsigned lg = SMALLEST_LG;
     while ((size_t)1 << lg < slots && (size_t)1 << lg < 4 * entered)
@@ -40,30 +42,50 @@ static void link_partition(lsh_link_record *restrict records, size_t count, size
     memset(table, 0, sizeof *table << lg);
     for (size_t i = 0; i < count; i++) {
         const uint64_t key = records[i].key;
-        uint32_t *at = table + (key << bits >> (64 - lg)), next = 0;
+        uint32_t *at = table + (key << bits >> (64 - lg));
         while (*at && records[*at - 1].key != key)
             at = &records[*at - 1].next;
+        places[i] = *at ? FOLLOWS | (*at - 1) : i < entered ? 1 : ALONE;
         if (*at) {
-            const lsh_link_record *found = records + *at - 1;
-            links[records[i].document] = found->document;
-            next = found->next;
+            places[*at - 1]++;
+        } else if (i < entered) {
+            records[i].next = 0;
+            *at = (uint32_t)i + 1;
         }
-        if (i >= entered)
-            continue;
-        records[i].next = next;
-        *at = (uint32_t)i + 1;
     }
 }
 
-int lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
-                    lsh_link_record *records, uint32_t *table, int32_t *links)
+/* Write the members of the buckets of a partition from members[*total] on, and where each bucket ends; `ends` may be `places` or
+ * lie before it, as a bucket has its first record before its end is written. */
+static void write_buckets(const lsh_bucket_record *records, size_t count, uint32_t *places, int32_t *members, uint32_t *total,
+                          uint32_t *ends, size_t *buckets)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (places[i] & FOLLOWS)
+            continue;
+        const uint32_t size = places[i];
+        places[i] = size > 1 ? *total : ALONE;
+        *total += size > 1 ? size : 0;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (places[i] != ALONE)
+            members[places[places[i] & FOLLOWS ? places[i] ^ FOLLOWS : i]++] = records[i].document;
+    for (size_t i = 0; i < count; i++)
+        if (!(places[i] & FOLLOWS))
+            ends[(*buckets)++] = places[i];
+}
+
+size_t lsh_find_buckets(uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
+                        lsh_bucket_record *records, uint32_t *table)
 {
     const int all_enter = entered == documents; /* then they can be counted in any order; that of the keys is the fastest */
-    uint32_t ends[1 << MAX_BITS] = {0}, last[1 << MAX_BITS], entering[1 << MAX_BITS], sum = 0;
+    uint32_t ends[1 << MAX_BITS] = {0}, last[1 << MAX_BITS], entering[1 << MAX_BITS], sum = 0, total = 0;
+    int32_t *members = (int32_t *)keys;
+    uint32_t *places = (uint32_t *)keys + documents;
+    size_t buckets = 0;
     unsigned bits = 0;
     while (bits < MAX_BITS && count >> bits > PARTITION)
         bits++;
-    memset(links, 0xFF, documents * sizeof *links); /* -1 */
     for (size_t i = 0; i < entered; i++)
         ends[partition_of(keys[all_enter ? i : (size_t)order[i]] * SPREAD, bits)]++;
     memcpy(entering, ends, sizeof ends);
@@ -79,12 +101,14 @@ int lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order,
         const uint64_t spread = keys[order[i]] * SPREAD;
         const size_t p = partition_of(spread, bits);
         if (ends[p] == last[p])
-            return 0;
-        records[ends[p]++] = (lsh_link_record){.key = spread, .document = order[i]};
+            return LSH_CHANGED;
+        records[ends[p]++] = (lsh_bucket_record){.key = spread, .document = order[i]};
     }
-    for (size_t p = 0, begin = 0; p < (size_t)1 << bits; begin = ends[p++])
-        link_partition(records + begin, ends[p] - begin, entering[p], bits, lsh_link_slots(entered), table, links);
-    return 1;
+    for (size_t p = 0, begin = 0; p < (size_t)1 << bits; begin = ends[p++]) {
+        divide_partition(records + begin, ends[p] - begin, entering[p], bits, lsh_bucket_slots(entered), table, places + begin);
+        write_buckets(records + begin, ends[p] - begin, places + begin, members, &total, places, &buckets);
+    }
+    return buckets;
 }
 
 size_t lsh_bins_find(const uint64_t *keys, const uint32_t *heads, size_t mask, uint64_t key)

@@ -286,22 +286,24 @@ void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks);
 
 /* ---- grouping.c: documents that share a band key ---- */
 
-/* A document at work in lsh_link_equal. */
+/* A document at work in lsh_find_buckets. */
 typedef struct {
     uint64_t key; /* times an odd number */
     int32_t document;
     uint32_t next; /* in the chain of its slot: 1 + the number of a record, 0 at the end */
-} lsh_link_record;
+} lsh_bucket_record;
 
-/* Words of the table that lsh_link_equal needs: a power of two, `entered` or more. */
-size_t lsh_link_slots(size_t entered);
+/* Words of the table that lsh_find_buckets needs: a power of two, `entered` or more. */
+size_t lsh_bucket_slots(size_t entered);
 
-/* For each document d of order[0 .. count): links[d] = the latest one before it in that order with keys[.] == keys[d],
- * -1 where there is none, as for every other of the `documents`. Only the first `entered` can be found.
- * documents < 2**31, and order has none of them twice. Scratch of any content: `count` records and lsh_link_slots(entered)
- * words, together 20 to 24 bytes a document. Returns 0 where keys change meanwhile, which leaves the links unspecified. */
-int lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
-                    lsh_link_record *records, uint32_t *table, int32_t *links);
+/* Find the documents of order[0 .. count) that share a key, and write them over the keys: as int32_t, bucket by bucket, each in the
+ * given order; and from (uint32_t *)keys + documents on, where each bucket ends. Returns how many buckets there are.
+ * A document after the first `entered` is in a bucket only if one of these has its key. documents < 2**31, and order has none of
+ * them twice. Scratch of any content: `count` records and lsh_bucket_slots(entered) words, together 20 to 24 bytes a document.
+ * Returns LSH_CHANGED where keys change meanwhile, which leaves everything unspecified. */
+size_t lsh_find_buckets(uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
+                        lsh_bucket_record *records, uint32_t *table);
+#define LSH_CHANGED SIZE_MAX
 
 /* The bins of one band of a cache: an open-addressing table from key to the first document of the bin. A slot is
  * free while its head is LSH_NOTHING. mask + 1 slots, a power of two, at least one of them free. */

@@ -27,7 +27,7 @@ from lsh.engine import dedup
 from lsh.engine.comparing import keep_similar
 from lsh.engine.deciding import Components
 from lsh.engine.grouping import pack_low_bits
-from lsh.engine.linking import LIMIT
+from lsh.engine.linking import LIMIT, buckets_of
 from lsh.engine.matching import Matching
 from lsh.sketch.hasher import batch_fingerprints, work_shares
 from lsh.text.batch import Batch, content_keys
@@ -90,14 +90,12 @@ def _links_of_buckets(rows: Array, low_bits: tuple[int, int]) -> tuple[Array, Ar
     All rows of a key are there. A node links to itself if there are several rows with its key. Returns also how many
     comparisons of a node with a group were left out.
     """
-    rows = rows[np.argsort(rows[:, 0])]
-    previous = np.arange(-1, len(rows) - 1, dtype=np.int32)
-    previous[np.flatnonzero(rows[1:, 0] != rows[:-1, 0]) + 1] = -1
+    members, ends = buckets_of(rows[:, 0].copy(), len(rows))
     bits, most = low_bits
-    _, left_out = keep_similar(previous, np.ascontiguousarray(rows[:, 2:]), bits, most, 0, len(rows), LIMIT)
-    linked = np.flatnonzero(previous >= 0)
+    low = np.ascontiguousarray(rows[:, 2:])
+    links, _, left_out = keep_similar(members, ends, low, members, bits, most, MAX_DOCUMENTS, False, LIMIT)
     nodes = rows[:, 1].view(np.int64)
-    return nodes[previous[linked]], nodes[linked], left_out
+    return nodes[links[:, 1]], nodes[links[:, 0]], left_out
 
 
 def _scattered(rows: Array, bits: int, first: int) -> pa.RecordBatch:

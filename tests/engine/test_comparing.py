@@ -16,6 +16,23 @@ from lsh.engine.grouping import pack_low_bits
 from lsh.engine.matching import Matching
 
 
+def similar(keys, packed, bits, most, *, rows=None, old_from=2**31 - 1, only_old=False, limit=1 << 16):
+    """The links of documents with these keys, by document, and the counts of `keep_similar`."""
+    buckets = {}
+    for document, key in enumerate(keys):
+        buckets.setdefault(key, []).append(document)
+    shared = [bucket for bucket in buckets.values() if len(bucket) > 1]
+    members = numpy.array([document for bucket in shared for document in bucket], numpy.int32)
+    ends = numpy.cumsum([len(bucket) for bucket in shared]).astype(numpy.uint32)
+    rows = members if rows is None else rows[members]
+    links, *counts = keep_similar(members, ends, packed, rows, bits, most, old_from, only_old, limit)
+    found = [-1] * len(keys)
+    for document, other in links.tolist():
+        found[document] = other
+    assert len(links) == sum(other >= 0 for other in found)
+    return found, *counts
+
+
 @strategies.examples(100)
 @given(k=st.sampled_from([1, 5, 63, 64, 65, 128, 200]), bits=st.integers(1, 8), seed=st.integers(0, 2**32 - 1))
 def test_low_bits_tell_how_many_components_differ(k, bits, seed):
@@ -27,9 +44,7 @@ def test_low_bits_tell_how_many_components_differ(k, bits, seed):
     expected = sum(a != b for a, b in zip(own, other))
     for most in (expected - 1, expected):
         if most >= 0:
-            links = numpy.array([-1, 0], numpy.int32)
-            assert keep_similar(links, packed, bits, most, 0, 2, 9) == (1, 0)
-            assert links.tolist() == [-1, 0 if most == expected else -1]
+            assert similar([7, 7], packed, bits, most) == ([-1, 0 if most == expected else -1], 1, 0)
 
 
 @strategies.examples(300)
@@ -39,26 +54,22 @@ def test_low_bits_tell_how_many_components_differ(k, bits, seed):
     ),
     bits=st.sampled_from([0, 1, 2]),
     most=st.integers(0, 3),
-    settled=st.integers(0, 30),
-    two=st.booleans(),
     limit=st.sampled_from([1, 2, 5, 1000]),
+    gathered=st.booleans(),
 )
-def test_groups_against_twin(documents, bits, most, settled, two, limit):
-    """Each bucket is divided into groups; with `two` the first documents are compared with the later ones only."""
-    count = len(documents)
-    settled = min(settled, count)
-    entered = settled if two else count
-    before = reference.link([key for key, _ in documents], range(count), count)
+def test_groups_against_twin(documents, bits, most, limit, gathered):
+    """Each bucket is divided into groups. Rows may lie in any order; those of 2**13 words are gathered at once."""
+    count, words = len(documents), 1 if gathered else 1 << 12
+    keys = [key for key, _ in documents]
+    before = reference.link(keys, range(count), count)
     sketches = numpy.array([row for _, row in documents], numpy.uint8).reshape(-1, 4)
-    packed = pack_low_bits(sketches, bits) if bits else numpy.empty((count, 0), numpy.uint64)
-    links = numpy.array(before, numpy.int32)
-    counts = keep_similar(links, packed, bits, most, settled, entered, limit)
-    rows = [reference.low_bits(row, bits) for row in sketches.tolist()]
-    expected = reference.keep_similar(before, rows, most if bits else None, settled, entered, limit)
+    packed, rows = numpy.empty((count, 0), numpy.uint64), numpy.random.default_rng(count).permutation(count)
     if bits:
-        assert (links.tolist(), *counts) == expected
-    else:
-        assert (links.tolist(), counts) == (before, expected[1:])
+        packed = numpy.zeros((count, bits * words), numpy.uint64)
+        packed[rows, :bits] = pack_low_bits(sketches, bits)
+    low = [reference.low_bits(row, bits) for row in sketches.tolist()]
+    expected = reference.keep_similar(before, low, most if bits else None, 0, count, limit)
+    assert similar(keys, packed, bits, most, rows=rows.astype(numpy.int32), limit=limit) == expected
 
 
 @pytest.mark.parametrize("kind", ["one group", "no group"])
@@ -68,13 +79,12 @@ def test_a_large_bucket(kind):
     rows = numpy.zeros((count, 64), numpy.uint8)
     if kind == "no group":
         rows[:] = numpy.random.default_rng(3).integers(0, 256, rows.shape)
-    links = numpy.arange(-1, count - 1, dtype=numpy.int32)
-    shared, left_out = keep_similar(links, pack_low_bits(rows, 8), 8, 9, 0, count, limit)
+    links, shared, left_out = similar([1] * count, pack_low_bits(rows, 8), 8, 9, limit=limit)
     assert shared == count * (count - 1) // 2
     if kind == "one group":
-        assert (links.tolist(), left_out) == (list(range(-1, count - 1)), 0)
+        assert (links, left_out) == (list(range(-1, count - 1)), 0)
     else:
-        assert (links == -1).all()
+        assert links == [-1] * count
         assert left_out == sum(range(1, count - limit))
 
 
@@ -88,9 +98,8 @@ def test_pairs_at_the_threshold_that_no_link_connects(shared, threshold, seeds):
     assert jaccard(texts[0], texts[1], shingles=matching.hasher.shingles) == threshold
     sketches = matching.hasher.fingerprints(texts).astype(numpy.uint8)
     bits, most = matching.low_bits
-    links = numpy.array([-1, 0] * count, numpy.int32) + numpy.arange(2 * count, dtype=numpy.int32) // 2 * 2
-    links[::2] = -1
-    assert keep_similar(links, pack_low_bits(sketches, bits), bits, most, 0, 2 * count, 1 << 16) == (count, 0)
-    lost = int(numpy.count_nonzero(links[1::2] < 0))
+    links, *counts = similar([i // 2 for i in range(2 * count)], pack_low_bits(sketches, bits), bits, most)
+    assert counts == [count, 0]
+    lost = links[1::2].count(-1)
     assert binomial_tail(lost, count, matching.plan.loss) > 1e-4
     assert lost <= numpy.count_nonzero((sketches[::2] == sketches[1::2]).sum(axis=1) < matching.min_equal)

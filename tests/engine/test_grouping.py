@@ -1,4 +1,4 @@
-"""Links and components against slow reference code: documents that share a band key, and their components."""
+"""Buckets and components against slow reference code: documents that share a band key, and their components."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lsh._minhash import band_keys
 from lsh.base import threads
 from lsh.engine.comparing import Similarity
 from lsh.engine.deciding import Components, Decisions, Walk
-from lsh.engine.grouping import Linker
+from lsh.engine.grouping import BucketFinder
 
 M64 = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15  # of kernels/grouping.c, which picks a partition by the top bits of key * GOLDEN
@@ -32,10 +32,30 @@ def keys_in_order(draw):
     return keys, order, draw(st.integers(0, len(order)))
 
 
+def links_of(members, ends, order, entered):
+    """The latest document before each one in its bucket that is among the first `entered`, by document."""
+    ranks = {document: rank for rank, document in enumerate(order)}
+    links, start = {}, 0
+    for end in ends.tolist():
+        bucket, latest = members[start:end].tolist(), None
+        assert len(bucket) > 1
+        assert ranks[bucket[0]] < entered
+        for document in bucket:
+            assert document not in links
+            links[document] = latest
+            latest = document if ranks[document] < entered else latest
+        start = end
+    assert start == len(members)
+    return {document: other for document, other in links.items() if other is not None}
+
+
 def linked(keys, order, entered):
-    links = numpy.empty(len(keys), numpy.int32)
-    Linker(len(keys), order, entered).link(numpy.array(keys, numpy.uint64), links)
-    return links.tolist()
+    found = BucketFinder(len(keys), order, entered).find(numpy.array(keys, numpy.uint64))
+    return links_of(*found, list(order), entered)
+
+
+def expected_links(keys, order, entered):
+    return {document: other for document, other in enumerate(reference.link(keys, order, entered)) if other >= 0}
 
 
 @given(case=keys_in_order())
@@ -43,8 +63,8 @@ def linked(keys, order, entered):
 @example(case=([7], [0], 1))
 @example(case=([7, 7], [1, 0], 1))
 @example(case=([7, 7], [1, 0], 0))
-def test_links_against_twin(case):
-    assert linked(*case) == reference.link(*case)
+def test_buckets_against_twin(case):
+    assert linked(*case) == expected_links(*case)
 
 
 def keys_of_kind(kind, count, random):
@@ -82,21 +102,18 @@ def test_many_documents_against_twin(kind, count):
         (random.permutation(count)[: count // 2], count // 3),
         (numpy.arange(count)[::-1], count // 2),
     ):
-        assert linked(keys, order, entered) == reference.link(keys.tolist(), order.tolist(), entered)
+        assert linked(keys, order.tolist(), entered) == expected_links(keys.tolist(), order.tolist(), entered)
 
 
-def test_bands_are_linked_one_by_one_in_any_number_of_threads():
+def test_buckets_of_bands_are_found_in_any_number_of_threads():
     random = numpy.random.default_rng(5)
     keys = random.integers(0, 3000, (12, 5000)).astype(numpy.uint64)
-    order = random.permutation(5000).astype(numpy.int32)
-    expected = [reference.link(row, order.tolist(), 4000) for row in keys.tolist()]
-    linker = Linker(5000, order, 4000)
+    order = random.permutation(5000).tolist()
+    expected = [expected_links(row, order, 4000) for row in keys.tolist()]
+    finder = BucketFinder(5000, order, 4000)
     for num_threads in (1, 2, 5):
-        links = numpy.empty(keys.shape, numpy.int32)
-        list(
-            threads.map_in_order(lambda band, links=links: linker.link(keys[band], links[band]), range(12), num_threads)
-        )
-        assert links.tolist() == expected
+        found = threads.map_in_order(lambda band: finder.find(keys[band].copy()), range(12), num_threads)
+        assert [links_of(*buckets, order, 4000) for buckets in found] == expected
 
 
 # Band keys of rows that are not adjacent in memory.

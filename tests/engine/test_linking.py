@@ -100,9 +100,9 @@ def test_parts_are_as_many_as_the_bound_needs():
     order, chosen = Order([(0, count, False)]), numpy.ones(count, numpy.bool_)
     for bound, threads, parts in ((None, 2, 0), (10**6, 2, 0), (240_000, 1, 3), (240_000, 2, 3), (24_000, 3, 30)):
         links = Links(MemoryBudget(bound), order, chosen, threads)
-        assert (0 if links._linker is not None else links._parts) == parts
+        assert (0 if links._finder is not None else links._parts) == parts
         assert links.num_threads == (1 if parts else 2)
     spill = MemoryBudget(10**6)
     spill.reserve(500_000)  # memory for one thread is left, not for two
     links = Links(spill, order, chosen, 2)
-    assert links._linker is None or links.num_threads < 2
+    assert links._finder is None or links.num_threads < 2

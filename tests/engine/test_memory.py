@@ -21,7 +21,7 @@ from lsh._minhash import NORMALISATIONS, SCHEME_CODES, UNIT_CODES, Fingerprinter
 from lsh.engine.comparing import Pairs, Similarity, keep_similar
 from lsh.engine.deciding import Components, Decisions, Walk, write_links
 from lsh.engine.families import Family
-from lsh.engine.grouping import BucketTables, Linker, first_copies, pack_low_bits
+from lsh.engine.grouping import BucketFinder, BucketTables, pack_low_bits
 from lsh.files._fields import json_fields, line_cells
 from lsh.text.batch import Batch, content_keys, extent, same_texts
 from lsh.text.columns import Columns, fixed_width
@@ -151,6 +151,11 @@ def links(*rows: list[int]) -> numpy.ndarray[Any, Any]:
     return numpy.array(rows, numpy.int32)
 
 
+def kept(ends: Any = (2,), rows: Any = (0, 1), width: int = 1, bits: int = 1) -> object:
+    ends, rows = numpy.array(ends, numpy.uint32), numpy.array(rows, numpy.int32)
+    return keep_similar(links([0, 1])[0], ends, empty((2, width), numpy.uint64), rows, bits, 1, 9, False, 9)
+
+
 def similarity(texts: Any = (0, 1), matrix: Any = SKETCHES[:2]) -> Similarity:
     return Similarity(matrix, ShingleSets(TWO, BYTE, 1), texts, 0)
 
@@ -200,13 +205,16 @@ WRONG: dict[str, list[Callable[[], object]]] = {
         lambda: band_keys(ROWS[::-1], numpy.array([0, 4, 8], numpy.uintp), KEYS.copy()),
         lambda: band_keys(ROWS[:, ::2], numpy.array([0, 2, 4], numpy.uintp), KEYS.copy()),
     ],
-    "links": [
-        lambda: Linker(3, [3], 0),
-        lambda: Linker(3, [1, 1], 0),
-        lambda: Linker(3, [0, 1, 2], 4),
-        lambda: Linker(3, [0, 1, 2], 3).link(KEYS[0], empty(2)),
-        lambda: Linker(3, [0, 1, 2], 3).link(KEYS[0, :2], empty()),
-        lambda: Linker(3, [0, 1, 2], 3).shared(empty(2)),
+    "buckets": [
+        lambda: BucketFinder(3, [3], 0),
+        lambda: BucketFinder(3, [1, 1], 0),
+        lambda: BucketFinder(3, [0, 1, 2], 4),
+        lambda: BucketFinder(3, [0, 1, 2], 3).find(KEYS[0, :2].copy()),
+        lambda: kept(ends=[2, 1]),
+        lambda: kept(ends=[3]),
+        lambda: kept(rows=[0, 2]),
+        lambda: kept(rows=[0]),
+        lambda: kept(width=3, bits=2),
     ],
     "bins": [
         lambda: tables(0).insert(KEYS, DOCUMENTS),
@@ -229,13 +237,8 @@ WRONG: dict[str, list[Callable[[], object]]] = {
         lambda: Pairs(similarity(), links([1, 0]), [0, 1], 0.5).run(1, -1, 100),
         lambda: same_texts(TWO, [0, 1], TWO, [0, 2]),
         lambda: same_texts(TWO, [0], TWO, [0, 1]),
-        lambda: first_copies(links([-1, 1])[0], [0, 1]),
-        lambda: first_copies(links([-1, 0])[0], [0, 2]),
         lambda: content_keys(TWO, bytes(16), empty(3, numpy.uint64)),
         lambda: content_keys(TWO, bytes(15), empty(2, numpy.uint64)),
-        lambda: keep_similar(links([1, 0])[0], empty((2, 1), numpy.uint64), 1, 1, 0, 2, 9),
-        lambda: keep_similar(links([-1, 0])[0], empty((3, 1), numpy.uint64), 1, 1, 0, 2, 9),
-        lambda: keep_similar(links([-1, 0])[0], empty((2, 3), numpy.uint64), 2, 1, 0, 2, 9),
         lambda: pack_low_bits(SKETCHES, 9),
         lambda: ShingleSets(TWO, BYTE, 1).matrix(3, 0),
     ],

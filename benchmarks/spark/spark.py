@@ -151,6 +151,12 @@ class Stages:
         self._seen |= {one["stageId"] for one in new}
         return new
 
+    def _longest(self, stage: dict[str, Any]) -> float:
+        """Return the run time of the longest task of a stage of Spark."""
+        url = f"{self._url}/{stage['stageId']}/{stage['attemptId']}/taskSummary?quantiles=1.0"
+        with urllib.request.urlopen(url) as answer:
+            return float(json.load(answer)["executorRunTime"][0]) / 1000
+
     @contextmanager
     def measured(self, name: str) -> Iterator[None]:
         """Measure one stage; what is measured within it is not counted again."""
@@ -167,6 +173,7 @@ class Stages:
             "shuffle_rows": sum(one["shuffleWriteRecords"] for one in done),
             "spilled_bytes": sum(one["diskBytesSpilled"] for one in done),
             "tasks": sum(one["numTasks"] for one in done),
+            "longest_task_seconds": max(map(self._longest, done), default=0.0),
         }
         self.found[name] = {**inner, **totals}
         print(f"  {name}: {inner['wall_seconds']:.1f} s", file=sys.stderr, flush=True)

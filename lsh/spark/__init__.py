@@ -276,12 +276,13 @@ class _Run(NamedTuple):
     sources: list[_stages.SourceFrame]
     keep: Column
     matching: Matching
+    documents: int
     max_memory: int | str | None
     max_nodes: int
 
     def _decided(self, task: Any, schema: Any, in_rounds: bool = False) -> DataFrame:
         """Return the rows that a task makes of the documents of each component, or those of `_rounds.removed`."""
-        table, num_links, num_nodes = _stages.links(self.sources, self.matching)
+        table, num_links, num_nodes = _stages.links(self.sources, self.matching, self.documents)
         if not num_links:
             return self.sources[0].frame.sparkSession.createDataFrame([], schema)
         found = _stages.components(table, num_links, num_nodes, self.max_nodes)
@@ -358,4 +359,4 @@ def _started(
     priority = _stages.checked_keep(sources[0], keep)
     _stages.check_workers(sources[0].frame.sparkSession)
     documents = sum(map(_stages.check_ids, sources))
-    return _Run(sources, priority, matching.for_documents(max(documents, 1)), max_memory, limit)
+    return _Run(sources, priority, matching.for_documents(max(documents, 1)), documents, max_memory, limit)

@@ -26,7 +26,8 @@ MIN_SPARK = (4, 0)
 MIN_PYARROW = (18, 0)
 MIN_PANDAS = (2, 2)  # pyspark requires it for `mapInArrow`
 MAX_FILTER = 1 << 26  # bytes of the filter of members
-ROUND_LINKS = 1 << 22  # links in a task of the first round
+ROUND_LINKS = 1 << 20  # links in a task of the first round
+TASK_BYTES = 1 << 23  # of keys in a task, unless the configured number of partitions has larger ones
 FAN_IN = 4  # tasks of a round for a task of the next one
 MIN_RANGE_BITS = 11  # so that a row of keys has about 8 KB
 DEFAULT_PARTITIONS = 200  # where the engine chooses their number ("auto")
@@ -340,8 +341,11 @@ def num_partitions(spark: SparkSession) -> int:
     return int(configured) if configured.isdigit() else DEFAULT_PARTITIONS
 
 
-def links(sources: list[SourceFrame], matching: Matching) -> tuple[DataFrame, int, int]:
-    """Return the links of nodes that share a bucket, their number, and about how many nodes they connect."""
+def links(sources: list[SourceFrame], matching: Matching, documents: int) -> tuple[DataFrame, int, int]:
+    """Return the links of nodes that share a bucket, their number, and about how many nodes they connect.
+
+    The tasks are chosen by the number of documents: the engine would put small partitions together, into few tasks.
+    """
     from pyspark.sql import functions as f
 
     from lsh.spark import _tasks
@@ -351,7 +355,9 @@ def links(sources: list[SourceFrame], matching: Matching) -> tuple[DataFrame, in
     texts = [source.frame.select(column(source.text).alias("text")) for source in sources]
     every = texts[0] if len(texts) == 1 else texts[0].unionAll(texts[1])
     keys = every.mapInArrow(partial(_tasks.fingerprint, matching, bits), "range int, data binary")
-    table = saved(_sorted(keys, None, "range").mapInArrow(partial(_tasks.link, matching, bits), LINKS))
+    size = documents * matching.bands.num_bands * 8 * (2 + _tasks.num_words(matching))
+    tasks = max(min(num_partitions(spark), -(-size // TASK_BYTES)), 1)
+    table = saved(_sorted(keys, tasks, "range").mapInArrow(partial(_tasks.link, matching, bits), LINKS))
     nulls, left_out = (f.sum(f.when(f.expr(f"b is null and a {sign} 0"), f.col("a"))) for sign in "><")
     (counts,) = table.agg(f.count("b"), f.approx_count_distinct("b", 0.02), nulls, left_out).collect()
     if matching.missing == "error" and counts[2]:

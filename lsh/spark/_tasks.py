@@ -119,6 +119,11 @@ def batches_of(texts: pa.Array, matching: Matching) -> Iterator[Batch]:
             yield Batch(piece, 0, True, None, "texts", start, stop)
 
 
+def num_words(matching: Matching) -> int:
+    """Return how many words the low bits of a text have."""
+    return matching.low_bits[0] * -(-matching.hasher.num_seeds // 64)
+
+
 def nodes_of(batch: Batch) -> Array:
     """Return the nodes of texts."""
     nodes = np.empty(len(batch), np.uint64)
@@ -183,8 +188,7 @@ def link(matching: Matching, bits: int, batches: Batches) -> Batches:
     """
     links: list[tuple[Array, Array]] = []
     held, low_bits, left_out = 0, matching.low_bits, 0
-    words = low_bits[0] * -(-matching.hasher.num_seeds // 64)
-    for number, rows in _ranges(bits, 2 + words, batches):
+    for number, rows in _ranges(bits, 2 + num_words(matching), batches):
         if number == NULLS:
             yield _count(int(rows[:, 0].sum()))
             continue

@@ -595,7 +595,12 @@ def _read_only(rows: Array) -> Array:
 def _anonymous(size: int) -> mmap.mmap:
     """Return memory that is returned to the system when it is freed; memory of the heap might be kept."""
     flags = {"flags": mmap.MAP_PRIVATE} if hasattr(mmap, "MAP_PRIVATE") else {}  # Windows: memory of the paging file
-    mapped = mmap.mmap(-1, size, **flags)
+    try:
+        mapped = mmap.mmap(-1, size, **flags)
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+        raise MemoryError(f"{size:,} bytes of memory are needed and not available") from error
     if size >= MIN_HUGE_PAGES:
         _advise(mapped, "MADV_HUGEPAGE")
     return mapped

@@ -513,3 +513,13 @@ def test_an_interrupt_leaves_no_file(tmp_path, how, stage):
     if how == signal.SIGINT:
         assert ran.stderr.strip().endswith(b"KeyboardInterrupt")
     assert list(folder.iterdir()) == []
+
+
+def test_memory_that_the_system_does_not_give_is_a_memory_error(monkeypatch):
+    def refuse(*given: object, **flags: object) -> object:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    column = MemoryBudget().column(numpy.uint64, expected=10**6)
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    with pytest.raises(MemoryError, match="8,000,000 bytes of memory are needed and not available"):
+        column.append(numpy.zeros(1, numpy.uint64))

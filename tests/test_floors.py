@@ -235,19 +235,19 @@ def test_kernels(path):
     assert faults_of_c(place(path), path.read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("path", sources(".pyx", ".pxd"), ids=place)
+@pytest.mark.parametrize("path", sources(".pyx", ".pxd", ".pxi"), ids=place)
 def test_bindings(path):
     assert faults_of_cython(place(path), path.read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("path", sources(".py", ".pyx", ".pxd", ".pyi"), ids=place)
+@pytest.mark.parametrize("path", sources(".py", ".pyx", ".pxd", ".pxi", ".pyi"), ids=place)
 def test_imports_point_down(path):
     assert faults_of_imports(place(path), path.read_text(encoding="utf-8")) == []
 
 
 def test_there_is_no_circle():
     graph: dict[str, set[str]] = {}
-    for path in sources(".py", ".pyx", ".pxd"):
+    for path in sources(".py", ".pyx", ".pxd", ".pxi"):
         others = imports(place(path), path.read_text(encoding="utf-8"))
         graph.setdefault(module_of(place(path)), set()).update(others)
     assert circles(graph) == []

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "promises.md"
-COMPILED = {".c", ".h", ".pyx", ".pxd"}
+COMPILED = {".c", ".h", ".pyx", ".pxd", ".pxi"}
 SECONDS = 900  # for the tests of a change
 
 
@@ -117,7 +117,7 @@ BREAKS = (
     ),
     Break(  # quotients of single precision
         6,
-        "lsh/text/sets.pyx",
+        "lsh/text/set_workspace.pxi",
         "    return <double> shared / <double> (a + b - shared)\n",
         "    return <float> shared / <float> (a + b - shared)\n",
         ("test_similarities_against_twin", "test_threshold_is_one_division"),

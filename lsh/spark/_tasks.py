@@ -101,7 +101,7 @@ def _links_of_buckets(rows: Array, low_bits: tuple[int, int]) -> tuple[Array, Ar
 def _scattered(rows: Array, bits: int, first: int) -> pa.RecordBatch:
     """Return records for each range of 64-bit numbers: its number, and rows of uint64 that begin with such a number.
 
-    The rows ascend. A record has at most `RECORD_BYTES`, since Spark sends thousands of records at once to a task.
+    The rows are in order of their ranges. A record has at most `RECORD_BYTES`, since Spark sends thousands of records at once to a task.
     """
     ranges = (rows[:, 0] >> np.uint64(64 - bits)).astype(np.int32)
     begins = np.concatenate([[True], ranges[1:] != ranges[:-1]])
@@ -151,10 +151,11 @@ def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
         if not len(nodes):
             return
         rows = np.empty((keys.size, 2 + low.shape[1]), np.uint64)
-        order = np.argsort(keys, axis=None)
+        order = np.argsort((keys.ravel() >> np.uint64(64 - bits)).astype(np.uint16), kind="stable")
+        owners = order % len(nodes)
         rows[:, 0] = keys.ravel()[order]
-        rows[:, 1] = nodes.view(np.uint64)[order % len(nodes)]
-        rows[:, 2:] = low[order % len(nodes)]
+        rows[:, 1] = nodes.view(np.uint64)[owners]
+        rows[:, 2:] = low[owners]
         yield _scattered(rows, bits, 0)
         several = np.sort(nodes[counts > 1].view(np.uint64))
         if len(several):

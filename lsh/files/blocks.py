@@ -12,10 +12,10 @@ from io import BytesIO
 from typing import IO
 
 from lsh.base.errors import InputError, Parameter, Words
+from lsh.base.file_io import read_at
 from lsh.files._fields import count_lines
 from lsh.files.records import ReadCounts
 from lsh.storage import compression
-from lsh.storage.disk import read_at
 
 READ_SIZE = 1 << 20  # bytes that are read at once
 PROBE_SIZE = 1 << 14  # bytes in which the end of a line is searched first
@@ -110,11 +110,11 @@ def file_blocks(file: int, newline: bytes, begin: int) -> Iterator[bytes]:
     at = begin
     while True:
         probe, stop = at + max(READ_SIZE - PROBE_SIZE, 0), 0
-        while not stop and (data := read_at(file, probe, PROBE_SIZE)):
+        while not stop and (data := read_at(file, PROBE_SIZE, probe)):
             found = _last_end(data, newline, probe - begin)
             stop = probe + found if found else 0
             probe += PROBE_SIZE
-        block = read_at(file, at, (stop or probe + PROBE_SIZE) - at)
+        block = read_at(file, (stop or probe + PROBE_SIZE) - at, at)
         if not block:
             return
         yield block

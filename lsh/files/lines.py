@@ -25,6 +25,7 @@ import numpy as np
 from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget
 from lsh.base.errors import InputError, Words, message, words_of
+from lsh.base.file_io import read_at
 from lsh.files.blocks import (
     BY_MARK,
     MARKS,
@@ -55,7 +56,7 @@ from lsh.files.records import (
     utf8,
 )
 from lsh.storage import compression
-from lsh.storage.disk import descriptor, read_at
+from lsh.storage.disk import descriptor
 from lsh.storage.inputs import Input
 from lsh.storage.targets import ShardTarget, Target
 from lsh.text.batch import Batch
@@ -464,7 +465,7 @@ class _Pass:
         encoding = self._options.codec
         number = descriptor(opened)
         read = iter(()) if number is not None else chunks(opened)
-        start = next(read, b"") if number is None else read_at(number, 0, MAX_START)
+        start = next(read, b"") if number is None else read_at(number, MAX_START, 0)
         file.check_plain(start)
         if self._options.encoding is None:
             check_mark(start, file.name)

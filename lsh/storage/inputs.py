@@ -16,9 +16,10 @@ import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.errors import InputError, Parameter, message
+from lsh.base.file_io import read_at
 from lsh.base.prefetch import prefetched
 from lsh.storage import compression, disk, remote, urls
-from lsh.storage.disk import BUFFER, STANDARD, descriptor, read_at
+from lsh.storage.disk import BUFFER, STANDARD, descriptor
 from lsh.storage.locations import location
 from lsh.storage.remote import Part
 
@@ -158,7 +159,7 @@ class Input:
 
 
 def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array) -> bytes:
-    """Return the bytes of ranges, one after the other; `read` returns bytes by their place and number.
+    """Return the bytes of ranges, one after the other; `read` returns bytes by their number and place.
 
     Ranges with `MAX_GAP` bytes or fewer between them are read together, if they begin in the same `MAX_READ` bytes.
 
@@ -171,7 +172,7 @@ def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array) -> byt
     is_apart = (begins[1:] - ends[:-1] > MAX_GAP) | (begins[1:] // MAX_READ > begins[:-1] // MAX_READ)
     for first, stop in pairwise([0, *(np.flatnonzero(is_apart) + 1).tolist(), len(begins)]):
         begin = int(begins[first])
-        data = read(begin, int(ends[stop - 1]) - begin)
+        data = read(int(ends[stop - 1]) - begin, begin)
         if len(data) < ends[stop - 1] - begin:
             raise EOFError
         if stop - first == 1:
@@ -183,10 +184,10 @@ def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array) -> byt
 
 
 def _skipping(file: IO[bytes]) -> Callable[[int, int], bytes]:
-    """Return a function that reads bytes of an unpacked file by their place and number; the places ascend."""
+    """Return a function that reads bytes of an unpacked file by their number and place; the places ascend."""
     at = 0
 
-    def read(begin: int, size: int) -> bytes:
+    def read(size: int, begin: int) -> bytes:
         nonlocal at
         while at < begin and (skipped := file.read(min(begin - at, BUFFER))):
             at += len(skipped)

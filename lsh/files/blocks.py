@@ -30,8 +30,8 @@ class Stream:
         Whole lines.
     newline : bytes
         The bytes that end a line.
-    number, offset : int
-        The number of the line before the first, and the bytes of the file before it.
+    offset : int, optional
+        The bytes of the file before the first line.
 
     Attributes
     ----------
@@ -41,11 +41,11 @@ class Stream:
         The bytes of the file before the next line.
     """
 
-    def __init__(self, blocks: Iterator[bytes], newline: bytes, number: int = 0, offset: int = 0) -> None:
+    def __init__(self, blocks: Iterator[bytes], newline: bytes, offset: int = 0) -> None:
         self._blocks, self._newline = blocks, newline
         self._waiting: list[bytes] = []  # lines, the next one last
         self._back = b""
-        self.number, self.offset = number, offset
+        self.number, self.offset = 0, offset
 
     def __iter__(self) -> Stream:
         return self
@@ -84,10 +84,6 @@ class Stream:
     def count(self, block: bytes) -> int:
         """Return the number of lines of a block; the last one may have no end."""
         return count_lines(block) if self._newline == b"\n" else len(split(block, self._newline))
-
-    def again(self, block: bytes) -> Stream:
-        """Return the lines of the block that was read last as a stream with the same line numbers and offsets."""
-        return Stream(iter([block]), self._newline, self.number - self.count(block), self.offset - len(block))
 
 
 def split(block: bytes, newline: bytes) -> list[bytes]:

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import accumulate, chain, islice, tee
+from itertools import accumulate, chain, tee
 from typing import IO, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -116,8 +116,6 @@ class Reader(ABC):
     ----------
     format : str
         The name of the format.
-    spans_lines : bool
-        Whether a record may have more than one line.
     has_blanks : bool
         Whether there are blank lines, which are no records.
     checks_utf8 : bool
@@ -127,7 +125,6 @@ class Reader(ABC):
     """
 
     format: ClassVar[str]
-    spans_lines: ClassVar[bool] = False
     has_blanks: ClassVar[bool] = False
     checks_utf8: ClassVar[bool] = False
     has_header: ClassVar[bool] = False
@@ -499,24 +496,21 @@ class _Pass:
     def _blocks_of(self, file: Input, lines: Stream) -> Iterator[Block]:
         """Yield the documents of a file."""
         notes_bytes = self._encoding == "utf-8" and not self._reader.checks_utf8
-        while True:
-            if not self._reader.is_ready:
-                yield from self._one_by_one(file, lines, 1)
-            block = lines.block()
-            if not block:
-                return
+        size = 1  # of what is read record by record: at first one, which shows the columns, later a block
+        while block := lines.block():
             if notes_bytes and not block.isascii():
                 note_bytes(self._counts, block, file.name, lines.number - lines.count(block) + 1)
-            block, columns = self._grown(block, lines)
-            if columns is not None:
+            columns = None
+            if self._reader.is_ready:
+                block, columns = self._grown(block, lines)
+            if columns is None:
+                lines.give_back(block)
+                yield from gathered(self._documents(file, lines, size))
+            else:
                 offset = lines.offset - len(block)
                 lines.give_back(block[columns.size :])
                 yield self._numbered(columns, file, block, offset)
-            elif self._reader.spans_lines:  # to the end, as the last record may not end with the block
-                lines.give_back(block)
-                yield from self._one_by_one(file, lines)
-            else:
-                yield from self._one_by_one(file, lines.again(block))
+            size = len(block)
 
     def _grown(self, block: bytes, lines: Stream) -> tuple[bytes, FieldColumns | None]:
         """Read a block; add the next lines to it as long as its first record is not whole."""
@@ -584,13 +578,11 @@ class _Pass:
 
         return Block(columns.texts, ids, sources, columns.ranks)
 
-    def _one_by_one(self, file: Input, lines: Stream, max_documents: int | None = None) -> Iterator[Block]:
-        return gathered(islice(self._documents(file, lines), max_documents))
-
-    def _documents(self, file: Input, lines: Stream) -> Iterator[Record]:
-        """Yield the records that are documents, each read by itself."""
-        name = os.fsencode(file.name)
-        for record in self._reader.records(lines, file.name, self._encoding):
+    def _documents(self, file: Input, lines: Stream, size: int) -> Iterator[Record]:
+        """Yield the records that are documents, each read by itself; they end when `size` bytes or more are read."""
+        name, stop = os.fsencode(file.name), lines.offset + size
+        records = self._reader.records(lines, file.name, self._encoding)
+        while lines.offset < stop and (record := next(records, None)) is not None:
             self._number += 1
             begin = lines.offset - len(record.raw)
             try:

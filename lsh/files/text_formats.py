@@ -256,7 +256,7 @@ class Csv(_Separated):
     """Reads records of CSV, in which a quoted cell may hold newlines; an empty line is no record."""
 
     format = "csv"
-    spans_lines = has_header = True
+    has_header = True
     DELIMITER = ","
 
     def _other_delimiter(self, line: str) -> str | None:

@@ -298,6 +298,23 @@ def test_plain_files_are_read_in_blocks(tmp_path, format, monkeypatch):
     assert len(alone) == (1 if format == "jsonl" else 0)
 
 
+@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv"])
+def test_blocks_are_read_again_after_an_odd_record(tmp_path, format, monkeypatch):
+    """No more than about two blocks of 1,000 bytes are read record by record."""
+    rows = [(f"n{i}", f"the text of number {i}", "here") for i in range(1000)]
+    path = tmp_path / f"in.{format}"
+    path.write_bytes(written(format, rows, {500: ODD_LINES[format][0 if format != "jsonl" else 3]}))
+    alone = []
+    reader = documents.READERS[format]
+    one = reader.one
+    monkeypatch.setattr(reader, "one", lambda self, record: alone.append(record) or one(self, record))
+    monkeypatch.setattr(blocks, "READ_SIZE", 1000)
+    monkeypatch.setattr(blocks, "PROBE_SIZE", 100)
+    with files.Documents(str(path), on_bad_line="skip", header=None if format == "jsonl" else True) as source:
+        assert len(list(source.records())) + source.skipped == 1001
+    assert 2 <= len(alone) <= 100
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "utf-32", "cp037"])
 def test_lines_of_any_encoding_in_blocks_of_any_size(tmp_path, monkeypatch, encoding, size):

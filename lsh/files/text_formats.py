@@ -26,7 +26,7 @@ from typing import ClassVar, NamedTuple
 
 from lsh.base.errors import InputError, Parameter, Words, message, saying
 from lsh.base.wording import counted
-from lsh.files._fields import csv_cells, json_fields, line_cells
+from lsh.files._fields import delimited_cells, json_fields
 from lsh.files.blocks import Stream
 from lsh.files.lines import FieldColumns, Fields, RawRecord, Reader, Spans, joined
 from lsh.files.records import (
@@ -98,8 +98,8 @@ class PlainText(Reader):
 
     def many(self, block: bytes) -> FieldColumns | None:
         """Read whole lines."""
-        found = line_cells(block, b"\n", (0,), 1, 1)
-        return None if found is None else FieldColumns(len(block), found[1], found[0][0])
+        found = delimited_cells(block, b"\n", (0,), 1, 1, quotes=False)
+        return None if found is None else FieldColumns(found[2], found[1], found[0][0])
 
 
 class _Layout(NamedTuple):
@@ -118,7 +118,7 @@ class _Layout(NamedTuple):
         """Return the places of the cells to read: the text's, then those of the other fields, if there are any."""
         return (*self.texts, *(place for place in (self.identity, self.source, self.rank) if place is not None))
 
-    def columns(self, size: int, spans: Spans, cells: Sequence[Batch]) -> tuple[FieldColumns, Batch | None]:
+    def columns(self, cells: Sequence[Batch], spans: Spans, size: int) -> tuple[FieldColumns, Batch | None]:
         """Return the fields without the ranks, and the cells of these, given the cells at `places`."""
         columns: dict[int | None, Batch] = dict(zip(self.places(), cells))
         texts = [columns[place] for place in self.texts]
@@ -147,6 +147,7 @@ class _Separated(Reader):
     """Reads records of cells; the header or, without one, the first record shows the layout of all."""
 
     DELIMITER: ClassVar[str]  # if none is given
+    HAS_QUOTES: ClassVar[bool]  # around cells that hold delimiters or newlines
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
@@ -228,12 +229,21 @@ class _Separated(Reader):
         rank = None if layout.rank is None else self.rank(record, cells[layout.rank])
         return Fields(identity, b" ".join([cells[place] for place in layout.texts]), source, rank)
 
+    def many(self, block: bytes) -> FieldColumns | None:
+        """Read the whole records of a block."""
+        layout = self._layout
+        if layout is None:
+            return None
+        by = self._delimiter.encode()
+        found = delimited_cells(block, by, layout.places(), layout.min_cells, layout.max_cells, self.HAS_QUOTES)
+        return None if found is None else self.ranked(*layout.columns(*found))
+
 
 class Tsv(_Separated):
     """Reads lines of cells with tabs between, or another delimiter."""
 
     format = "tsv"
-    DELIMITER = "\t"
+    DELIMITER, HAS_QUOTES = "\t", False
 
     def _other_delimiter(self, line: str) -> str | None:
         if self._delimiter in line:
@@ -243,21 +253,13 @@ class Tsv(_Separated):
     def _cells(self, record: RawRecord) -> Sequence[bytes]:
         return record.cells[0].split(self._delimiter.encode())
 
-    def many(self, block: bytes) -> FieldColumns | None:
-        """Read whole lines."""
-        layout = self._layout
-        if layout is None:
-            return None
-        found = line_cells(block, self._delimiter.encode(), layout.places(), layout.min_cells, layout.max_cells)
-        return None if found is None else self.ranked(*layout.columns(len(block), found[1], found[0]))
-
 
 class Csv(_Separated):
     """Reads records of CSV, in which a quoted cell may hold newlines; an empty line is no record."""
 
     format = "csv"
     has_header = True
-    DELIMITER = ","
+    DELIMITER, HAS_QUOTES = ",", True
 
     def _other_delimiter(self, line: str) -> str | None:
         """Return the delimiter by which the first cell ends first, ``None`` if it is the expected one."""
@@ -301,17 +303,6 @@ class Csv(_Separated):
                 problem = f"not CSV ({_CSV_PROBLEMS.get(str(error).partition(' ')[0], str(error))})"
             if cells or problem:  # else an empty line
                 yield RawRecord(b"".join(read), cells, name, number, problem)
-
-    def many(self, block: bytes) -> FieldColumns | None:
-        """Read the whole records of a block."""
-        if self._layout is None:
-            return None
-        layout = self._layout
-        found = csv_cells(block, self._delimiter.encode(), layout.places(), layout.min_cells, layout.max_cells)
-        if found is None:
-            return None
-        cells, spans, size = found
-        return self.ranked(*layout.columns(size, spans, cells))
 
 
 def _named_layout(header: RawRecord, cells: Sequence[bytes], options: ReadOptions) -> _Layout:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lsh import files
 from lsh.files import blocks, documents, lines, text_formats
-from lsh.files._fields import count_lines, csv_cells, json_fields, line_cells
+from lsh.files._fields import count_lines, delimited_cells, json_fields
 
 MANY = sys.maxsize
 TEXTS = st.one_of(st.text(max_size=40), st.text('ab"\\,\n\r\t é\u2028\U0001f600', max_size=40))
@@ -139,12 +139,12 @@ def test_cells_of_lines(made, end, cells, separated):
     separator = b"\t" if separated else b"\n"
     rows = reference.line_cells(block, separator)
     fits = all(len(row) >= cells for row in rows)
-    found = line_cells(block, separator, tuple(range(cells)), cells, MANY)
+    found = delimited_cells(block, separator, tuple(range(cells)), cells, MANY, False)
     assert (found is not None) == fits
     if found is not None:
         assert list(zip(*[column.tolist() for column in found[0]])) == [tuple(row[:cells]) for row in rows]
         assert lines_at(block, found[1]) == io.BytesIO(block).readlines()
-    exact = line_cells(block, separator, (0,), cells, cells)
+    exact = delimited_cells(block, separator, (0,), cells, cells, False)
     assert (exact is not None) == all(len(row) == cells for row in rows)
 
 
@@ -170,23 +170,23 @@ def test_cells_of_csv(made, sparing, place, by):
         block += by.join(cell if bare else quoted(cell) for cell, bare in zip(cells, plain)) + end
     expected = [cells for cells, _ in made]
     assert reference.csv_cells(block, by) == expected
-    found = csv_cells(block, by, (0,), 1, MANY)
+    found = delimited_cells(block, by, (0,), 1, MANY, True)
     assert found is not None
     assert found[0][0].tolist() == [cells[0] for cells in expected]
     assert found[2] == len(block)
     assert [reference.csv_cells(one, by) for one in lines_at(block, found[1])] == [[cells] for cells in expected]
     place %= len(block) + 1
     newline = block.rfind(b"\n", 0, place) + 1  # where a file is cut
-    begun = csv_cells(block[:newline], by, (0,), 1, MANY)
+    begun = delimited_cells(block[:newline], by, (0,), 1, MANY, True)
     assert begun is not None
     count = len(begun[0][0])
     assert begun[0][0].tolist() == [cells[0] for cells in expected[:count]]
-    rest = csv_cells(block[begun[2] :], by, (0,), 1, MANY)
+    rest = delimited_cells(block[begun[2] :], by, (0,), 1, MANY, True)
     assert rest is not None
     assert rest[0][0].tolist() == [cells[0] for cells in expected[count:]]
     for odd in (b"", b'"', b"\r", b"\0", by, b"\n"):
         damaged = block[:place] + odd + block[place + 1 :]
-        again = csv_cells(damaged, by, (0,), 1, MANY)
+        again = delimited_cells(damaged, by, (0,), 1, MANY, True)
         if again is not None and again[2] == len(damaged):
             rows = reference.csv_cells(damaged, by)
             assert rows is not None
@@ -195,11 +195,11 @@ def test_cells_of_csv(made, sparing, place, by):
 
 @pytest.mark.parametrize("block", [b'a"b\n', b'"a"b\n', b'"a" ,b\n', b"a\rb\n", b"a\r", b"a\0b\n", b'"a"\rb\n'])
 def test_odd_csv_is_left_to_a_reader_that_can_judge(block):
-    assert csv_cells(b"x\n" + block, b",", (0,), 1, MANY) is None
+    assert delimited_cells(b"x\n" + block, b",", (0,), 1, MANY, True) is None
 
 
 def test_a_quote_that_nothing_closes_is_no_whole_record():
-    found = csv_cells(b'a,b\n"c,d\ne,f\n', b",", (0,), 2, 2)
+    found = delimited_cells(b'a,b\n"c,d\ne,f\n', b",", (0,), 2, 2, True)
     assert found is not None
     assert (found[0][0].tolist(), found[1].tolist(), found[2]) == ([b"a"], [[0, 4]], 4)
 

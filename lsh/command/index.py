@@ -431,10 +431,11 @@ def _compact(namespace: argparse.Namespace) -> None:
 
 
 def _merge(namespace: argparse.Namespace) -> None:
+    own = files.identity(indexing.folder_of(namespace.index))
     with indexing.opened(namespace.index, "a") as index:
         before, added = len(index), 0
         for path in namespace.other:
-            if files.same_file(path, namespace.index):
+            if files.identity(indexing.folder_of(path)) == own:
                 raise ValueError(f"OTHER must not be INDEX ({path}); name another index")
             with indexing.opened(path) as other:
                 added += len(other)

@@ -389,14 +389,10 @@ class _Pass:
                 if keep[first:stop].any():
                     part.write(end)
                     if values is None:
-                        self._copy(number, file, keep, part, report)
+                        file.copy(self._kept_parts(number, keep), part.write, report)
                     else:
                         self._add(number, file, keep, part, report, values)
                     end = self._incomplete.get(number, b"") if keep[stop - 1] else b""
-
-    def _copy(self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object]) -> None:
-        """Write the kept records of a file."""
-        file.copy(self._kept_parts(number, keep), part.write, report)
 
     def _add(
         self,
@@ -530,13 +526,13 @@ class _Pass:
             return self._reader.many(block)
         raws = split(block, self.newline)
         try:
-            recoded = [_recoded(raw, self._encoding) for raw in raws]
+            own = [recoded(raw, self._encoding) for raw in raws]
         except UnicodeError:
             return None
-        columns = self._reader.many(b"".join(recoded))
+        columns = self._reader.many(b"".join(own))
         if columns is None:
             return None
-        places = np.array([[0, *accumulate(map(len, one))] for one in (recoded, raws)])  # records are whole lines
+        places = np.array([[0, *accumulate(map(len, one))] for one in (own, raws)])  # records are whole lines
         ends = columns.spans[:, 0] + columns.spans[:, 1]
         at, stop, size = (
             places[1][np.searchsorted(places[0], one)] for one in (columns.spans[:, 0], ends, columns.size)
@@ -616,7 +612,7 @@ def _document(fields: Fields, number: int, file: bytes) -> Record:
     return Record(identity, fields.text, file if fields.source is None else fields.source, fields.rank)
 
 
-def _recoded(raw: bytes, encoding: str) -> bytes:
+def recoded(raw: bytes, encoding: str) -> bytes:
     """Return a line in UTF-8.
 
     Raises
@@ -624,6 +620,8 @@ def _recoded(raw: bytes, encoding: str) -> bytes:
     UnicodeError
         If it cannot be decoded, or has a line feed within it.
     """
+    if encoding == "utf-8":
+        return raw
     line = utf8(raw.decode(encoding))
     if b"\n" in line[:-1]:
         raise UnicodeError("a line feed within a line")
@@ -634,7 +632,7 @@ def line_records(lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]
     """Return the lines of a file as records of one cell."""
     for raw in lines:
         try:
-            line = raw if encoding == "utf-8" else _recoded(raw, encoding)
+            line = recoded(raw, encoding)
         except UnicodeError as error:
             yield RawRecord(raw, (), name, lines.number, undecodable(encoding, error))
         else:

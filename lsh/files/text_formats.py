@@ -21,14 +21,14 @@ import sys
 import threading
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import ClassVar, NamedTuple
 
 from lsh.base.errors import InputError, Parameter, Words, message, saying
 from lsh.base.wording import counted
 from lsh.files._fields import delimited_cells, json_fields
 from lsh.files.blocks import Stream
-from lsh.files.lines import FieldColumns, Fields, RawRecord, Reader, Spans, joined
+from lsh.files.lines import FieldColumns, Fields, RawRecord, Reader, Spans, joined, recoded
 from lsh.files.records import (
     FIELD,
     ID_COLUMN,
@@ -64,26 +64,18 @@ _CSV_PROBLEMS = {  # by the first word of the message of `csv`
 }
 
 
-class _CellLimit:
-    """Raises the limit of `csv`, which the whole process shares, while a record is read, in any thread."""
-
-    def __init__(self) -> None:
-        self._lock, self._users, self._before = threading.Lock(), 0, 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._users:
-                self._before = csv.field_size_limit(MAX_CELL_LENGTH)
-            self._users += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._users -= 1
-            if not self._users:
-                csv.field_size_limit(self._before)
+_limit = threading.Lock()
 
 
-_cell_limit = _CellLimit()
+@contextmanager
+def _large_cells() -> Iterator[None]:
+    """Raise the limit of `csv`, which the whole process shares; one thread at a time."""
+    with _limit:
+        before = csv.field_size_limit(MAX_CELL_LENGTH)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
 
 
 class PlainText(Reader):
@@ -279,12 +271,11 @@ class Csv(_Separated):
 
     def records(self, lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
         """Cut a file into records."""
-        is_utf8 = encoding == "utf-8"
         read: list[bytes] = []  # the lines of the current record
 
         def decoded(line: bytes) -> str:
             read.append(line)
-            return line.decode(encoding, "surrogateescape" if is_utf8 else "strict")
+            return recoded(line, encoding).decode("utf-8", "surrogateescape")
 
         reader = csv.reader(map(decoded, lines), delimiter=self._delimiter, strict=True)
         while True:
@@ -292,11 +283,11 @@ class Csv(_Separated):
             number, problem = lines.number + 1, ""
             cells: Sequence[bytes] = ()
             try:
-                with _cell_limit:
-                    row = next(reader)
-                cells = [cell.encode("utf-8", "surrogateescape" if is_utf8 else "surrogatepass") for cell in row]
-            except StopIteration:
-                return
+                with _large_cells():
+                    row = next(reader, None)
+                if row is None:
+                    return
+                cells = [cell.encode("utf-8", "surrogateescape") for cell in row]
             except UnicodeError as error:
                 number, problem = lines.number, undecodable(encoding, error)
             except csv.Error as error:

@@ -20,7 +20,7 @@ from lsh import files
 from lsh.base import signals
 from lsh.base.errors import Parameter, Words, message, words_of
 from lsh.base.progress import SHARES, Drawing, Line, drawing
-from lsh.base.wording import size
+from lsh.base.wording import counted, size
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -278,6 +278,12 @@ def peak_memory() -> int | None:
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def left_out(skipped: int, hidden: int = 0) -> list[str]:
+    """Return for a summary line how many bad lines were skipped, and how many hidden files were not read."""
+    parts = [f"{counted(skipped, 'bad line')} skipped"] if skipped else []
+    return parts + ([f"{counted(hidden, 'hidden file')} not read"] if hidden else [])
 
 
 def cost(seconds: float, num_bytes: int, counted_seconds: float | None = None, note: str = "") -> list[str]:

@@ -22,7 +22,7 @@ from lsh import files
 from lsh.base.wording import counted
 from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
-from lsh.command.options import Running
+from lsh.command.options import RunOptions
 from lsh.command.rows import IndexDocuments, added_values, cluster_rows, is_new, removed_rows, same_id
 from lsh.engine import dedup
 from lsh.engine.linking import LIMIT
@@ -35,10 +35,6 @@ from lsh.typing import Keep
 
 if TYPE_CHECKING:  # most runs do not need it
     from lsh.store.index import Index
-
-Removed = np.ndarray[Any, Any]
-Positions = np.ndarray[Any, np.dtype[np.int64]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 BY_VALUE = ("highest", "lowest")  # values of --keep with --keep-field
 # The time of the stages after the decisions, relative to that of the fingerprints; that of writing by compression.
@@ -138,7 +134,7 @@ class Request:
     keep: Literal["first", "last", "longest", "highest", "lowest"]
     matching: Matching
     reading: ReadOptions
-    running: Running
+    running: RunOptions
     outputs: Outputs
     given: dict[str, str]
 
@@ -155,9 +151,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "near duplicates if the Jaccard similarity of their shingle sets is at least the threshold.",
         epilog=EPILOG,
     )
-    parser.add_argument(
-        "input", metavar="INPUT", nargs="+", help="files of documents of one format, or a folder; - for standard input"
-    ).required = False  # as it may be the last name after --against
+    options.add_input(parser).required = False  # as it may be the last name after --against
     parser.add_argument(
         "-o",
         "--output",
@@ -314,7 +308,7 @@ def _check_combinations(namespace: argparse.Namespace, outputs: Outputs) -> None
 
 
 def _sources(
-    namespace: argparse.Namespace, outputs: Outputs, index: Index | None, reading: ReadOptions, running: Running
+    namespace: argparse.Namespace, outputs: Outputs, index: Index | None, reading: ReadOptions, running: RunOptions
 ) -> tuple[files.Sources, list[files.Sources]]:
     """Return the files of INPUT and of each --against, which differ from each other and from the outputs."""
     places = files.expanded(namespace.input)
@@ -503,8 +497,7 @@ def _decide(
     priorities: inputs.Priorities | None,
     meter: console.Meter,
 ) -> lsh.Deduplication:
-    running = request.running
-    run = dedup.Running.checked(running.max_memory, running.temp_dir, running.num_threads, meter)
+    run = dedup.Running.checked(**request.running.limits(), progress=meter)
     return dedup.decide(request.matching, texts, against, run, None if priorities is None else priorities.values)
 
 
@@ -620,8 +613,7 @@ def _summary(counts: dict[str, Any], with_references: bool) -> str:
     parts += [f"{counts['missing']:,} missing"] if counts["missing"] else []
     empty = counts["without_shingles"] - counts["missing"]
     parts += [f"{empty:,} without shingles"] if empty > 0 else []
-    parts += [f"{counted(counts['skipped'], 'bad line')} skipped"] if counts["skipped"] else []
-    parts += [f"{counted(counts['hidden'], 'hidden file')} not read"] if counts["hidden"] else []
+    parts += console.left_out(counts["skipped"], counts["hidden"])
     seconds = counts["seconds"]
     left_out = [stage for stage in ("report", "writing") if stage in seconds]
     deciding = seconds["total"] - sum(seconds[stage] for stage in left_out)

@@ -16,7 +16,7 @@ from lsh.base import checks
 from lsh.base.wording import counted
 from lsh.command import console, indexing, options
 from lsh.command.indexing import NewDocuments
-from lsh.command.options import Running
+from lsh.command.options import RunOptions
 from lsh.engine.matching import MIN_INDEX_RECALL
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ lsh index list.
 
 def add_query(parser: console.Parser) -> None:
     """Add the arguments of ``lsh index query``."""
-    parser.add_argument(
-        "input", metavar="INPUT", nargs="*", help="files of documents of one format, or a folder; - for standard input"
-    )
+    options.add_input(parser, nargs="*")
     parser.add_argument("--text", action=options.Once, help="a text, in place of INPUT")
     parser.add_argument(
         "--id",
@@ -175,7 +173,7 @@ class Comparison:
     index: Index
     threshold: float
     verify: Any
-    running: Running
+    running: RunOptions
     meter: console.Meter
 
 
@@ -229,9 +227,7 @@ def dedup(namespace: argparse.Namespace) -> None:
             keep=namespace.keep,
             clusters=namespace.clusters_mode,
             verify=given.verify,
-            max_memory=given.running.max_memory,
-            temp_dir=given.running.temp_dir,
-            num_threads=given.running.num_threads,
+            **given.running.limits(),
             progress=given.meter,
         )
         for doc_id, kept, similarity, identical in found:
@@ -250,9 +246,7 @@ def pairs(namespace: argparse.Namespace) -> None:
         found = given.index.find_pairs(
             given.threshold,
             verify=given.verify,
-            max_memory=given.running.max_memory,
-            temp_dir=given.running.temp_dir,
-            num_threads=given.running.num_threads,
+            **given.running.limits(),
             progress=given.meter,
         )
         for a, b, similarity in found:
@@ -285,7 +279,7 @@ def _run(namespace: argparse.Namespace, lines: Callable[[Comparison], Iterator[d
         console.say(", ".join([*parts, seconds, *memory]))
 
 
-def _comparison(namespace: argparse.Namespace, index: Index, running: Running) -> Comparison:
+def _comparison(namespace: argparse.Namespace, index: Index, running: RunOptions) -> Comparison:
     """Return the comparison, checked."""
     threshold = index.threshold if namespace.threshold is None else options.threshold(namespace)
     verify = None if namespace.verify == "none" else namespace.verify

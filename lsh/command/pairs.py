@@ -14,7 +14,7 @@ import numpy as np
 from lsh import files
 from lsh.base.wording import counted
 from lsh.command import console, inputs, options
-from lsh.command.options import Running
+from lsh.command.options import RunOptions
 from lsh.engine import dedup
 from lsh.engine.matching import Matching
 from lsh.files import ReadOptions
@@ -95,7 +95,7 @@ def _write_pairs(
     as_json: bool,
     matching: Matching,
     reading: ReadOptions,
-    running: Running,
+    running: RunOptions,
 ) -> tuple[int, list[inputs.TextStream]]:
     """Write the pairs; return their number and the documents of each collection."""
     with ExitStack() as opened:
@@ -110,7 +110,7 @@ def _write_pairs(
             for one, name in zip(documents, names)
         ]
         meter = console.progress(running.quiet, output, sides, running.verbose)
-        run = dedup.Running.checked(running.max_memory, running.temp_dir, running.num_threads, meter)
+        run = dedup.Running.checked(**running.limits(), progress=meter)
         found = dedup.pairs(matching, sides[0], sides[1] if len(sides) == 2 else None, run)
         target = opened.enter_context(files.Target(output, folder=running.temp_dir))
         number, most = 0, MIN_PAIRS
@@ -132,7 +132,6 @@ def _line(a: bytes, b: bytes, similarity: float, as_json: bool) -> bytes:
 
 def _summary(number: int, sides: Sequence[inputs.TextStream], seconds: float) -> str:
     documents = " and ".join(counted(side.count, "document") for side in sides)
-    skipped = sum(side.skipped for side in sides)
-    bad = [f"{counted(skipped, 'bad line')} skipped"] if skipped else []
+    bad = console.left_out(sum(side.skipped for side in sides))
     cost = console.cost(seconds, sum(side.num_bytes for side in sides))
     return ", ".join([documents, counted(number, "pair"), *bad, *cost])

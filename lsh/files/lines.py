@@ -57,7 +57,7 @@ from lsh.files.records import (
 )
 from lsh.storage import compression
 from lsh.storage.disk import descriptor
-from lsh.storage.inputs import Input
+from lsh.storage.inputs import Input, Report
 from lsh.storage.targets import ShardTarget, Target
 from lsh.text.batch import Batch
 
@@ -264,7 +264,7 @@ class Lines:
         self,
         keep: Flags,
         target: Target | ShardTarget,
-        report: Callable[[], object],
+        report: Report,
         values: Iterator[Values | None] | None,
     ) -> None:
         """Write the header and the records that are kept; call `report` between parts."""
@@ -370,7 +370,7 @@ class _Pass:
         self,
         keep: Flags,
         target: Target | ShardTarget,
-        report: Callable[[], object],
+        report: Report,
         values: Iterator[Values | None] | None,
     ) -> None:
         """Write the kept records, as they were read or with added fields, after the first mark and header of a part."""
@@ -400,7 +400,7 @@ class _Pass:
         file: Input,
         keep: Flags,
         part: Target,
-        report: Callable[[], object],
+        report: Report,
         values: Iterator[Values | None],
     ) -> None:
         """Write the kept records of a file with added fields."""
@@ -413,7 +413,7 @@ class _Pass:
                 except ValueError as error:
                     raise InputError(file.name, f"record {place:,}: " + words_of(error)) from None
             part.write(b"".join(lines))
-            report()
+            report(file, file.position)
 
     def _added(self, raw: bytes, add: Callable[[bytes], tuple[bytes, int]]) -> bytes:
         """Return a line with what a function adds to it; all other bytes stay."""

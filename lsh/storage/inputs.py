@@ -26,6 +26,8 @@ from lsh.storage.remote import Part
 COMPRESSED_START = 16  # bytes: enough to recognise each compression
 MAX_GAP, MAX_READ = 1 << 12, 1 << 23  # bytes between two ranges that are read together, and of all of these
 
+Report = Callable[["Input", "int | None"], object]  # is told how many bytes of a file have been read
+
 
 class Input:
     """A file that can be opened more than once, and must not change meanwhile; close it at the end.
@@ -66,7 +68,6 @@ class Input:
         self._remote = source if isinstance(source, remote.RemoteFile) and not packed else None
         self._file: IO[bytes] | None = None  # while it is read
         self.share_read: float | None = None  # for a format that is not read from the start to the end
-        self.place: int | None = None  # of what is done, while a thread reads what comes behind it
 
     def close(self) -> None:
         """Delete a temporary copy."""
@@ -76,11 +77,11 @@ class Input:
     def opened(self) -> Iterator[IO[bytes]]:
         """Open the file, unpacked; reading it may raise `compression.DamagedError`; see `damaged`."""
         with self._source.opened() as file:
-            self._file, self.share_read, self.place = file, None, None
+            self._file, self.share_read = file, None
             try:
                 yield compression.unpacked(file, self.packed) if self.packed else file
             finally:
-                self._file = self.place = None
+                self._file = None
 
     def parts(self, parts: Iterable[Part]) -> Iterator[bytes]:
         """Yield the bytes of each part, unpacked; all ranges ascend. Neighbours are read together."""
@@ -100,15 +101,12 @@ class Input:
             except compression.DamagedError as error:
                 raise self.damaged(error) from error
 
-    def copy(self, parts: Iterable[Part], write: Callable[[bytes], object], report: Callable[[], object]) -> None:
+    def copy(self, parts: Iterable[Part], write: Callable[[bytes], object], report: Report) -> None:
         """Give the bytes of each part to `write`; call `report` after each part."""
-        read = ((self.bytes_read, data) for data in self.parts(parts))
-        try:
-            for self.place, data in prefetched(read):  # a part is read while the one before is written
-                write(data)
-                report()
-        finally:
-            self.place = None  # the thread closed the file before the last parts were written
+        read = ((self.position, data) for data in self.parts(parts))
+        for position, data in prefetched(read):  # a part is read while the one before is written
+            write(data)
+            report(self, position)
 
     @property
     def size(self) -> int:
@@ -117,11 +115,6 @@ class Input:
 
     @property
     def position(self) -> int | None:
-        """How many bytes of the file are done, or have been read; ``None`` while it is not open."""
-        return self.bytes_read if self.place is None else self.place
-
-    @property
-    def bytes_read(self) -> int | None:
         """How many bytes of the file have been read, ``None`` while it is not open; for the thread that reads."""
         if self._file is None:
             return None

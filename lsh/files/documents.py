@@ -1,7 +1,7 @@
 """Documents in files: reading them, and writing the kept ones.
 
 `Documents` are files of one format, or a folder of texts. They are parsed once. Later, single documents are read by
-their positions, and the kept records are copied by their places. The formats are in `jsonl`, `separated`, `tables` and
+their positions, and the kept records are copied by their places. The formats are in `text_formats`, `tables` and
 `folder`, the places of records in `places`, files themselves in `storage`, and `finding` tells which files are read.
 """
 

@@ -4,9 +4,9 @@ A file is cut into records: lines or, in CSV, one line or more. The first readin
 can be parsed again without the others, and is written byte for byte. Lines end at a newline only. UTF-8 is checked only
 if a format requires it; lines in other encodings become UTF-8 before a reader sees them.
 
-The `Reader` of each format, in `jsonl` and `separated`, parses the records in two ways: `many` parses a block of whole
-lines in C, `one` a single record in Python. `many` returns ``None`` for a block that is not plain; `one` then reads its
-records, and names the line of an error. Both ways give the same documents.
+The `Reader` of each format, in `text_formats`, parses the records in two ways: `many` parses a block of whole lines in
+C, `one` a single record in Python. `many` returns ``None`` for a block that is not plain; `one` then reads about as
+many bytes record by record, and names the line of an error. Both ways give the same documents.
 """
 
 from __future__ import annotations

@@ -223,8 +223,8 @@ class Meter:
     def bytes(self, stage: str, done: int, total: int) -> None:
         """Show how many bytes are done, unless as many or more were shown for the stage before."""
         signals.check_ended()
-        before, most = self._state
-        if self._draw is not None and (stage != before or most < done <= total):
+        before, furthest = self._state
+        if self._draw is not None and (stage != before or furthest < done <= total):
             self._state = stage, done
             self._draw(stage, done, total, "byte")
 

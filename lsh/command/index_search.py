@@ -128,11 +128,12 @@ def _answers(namespace: argparse.Namespace, opened: ExitStack) -> Iterator[Answe
 
 def _opened(namespace: argparse.Namespace, opened: ExitStack) -> Index:
     """Open the index, and print the recall of --min-similarity."""
-    index, least = opened.enter_context(indexing.opened(namespace.index)), namespace.min_similarity
-    if least is not None and least != index.threshold and not namespace.quiet:
-        reached, recall = index._recalls(least, "exact" if index._verifies else "sketch")
+    index = opened.enter_context(indexing.opened(namespace.index))
+    wanted = namespace.min_similarity
+    if wanted is not None and wanted != index.threshold and not namespace.quiet:
+        reached, recall = index._recalls(wanted, "exact" if index._verifies else "sketch")
         if reached >= MIN_INDEX_RECALL:  # else the query is an error
-            console.say(f"--min-similarity {least:g}: recall {recall:.4g} with the bands of the index")
+            console.say(f"--min-similarity {wanted:g}: recall {recall:.4g} with the bands of the index")
     return index
 
 

@@ -199,7 +199,7 @@ def parsed_time(text: str) -> Time:
     return np.datetime64(found, "us")
 
 
-def duration(option: str, text: str, least: float = 0.0) -> float:
+def duration(option: str, text: str, min_seconds: float = 0.0) -> float:
     """Parse a duration such as ``"30d"``, in seconds.
 
     Examples
@@ -211,8 +211,8 @@ def duration(option: str, text: str, least: float = 0.0) -> float:
     if found is None:
         raise ValueError(f"{option} must be a number and a unit (s, m, h, d or w), such as 30d, got {text!r}")
     seconds = float(found[1]) * SECONDS[found[2]]
-    if not least <= seconds <= MAX_DURATION:
-        raise ValueError(f"{option} must be {least:g}s to {MAX_DURATION / SECONDS['d']:,.0f}d, got {text!r}")
+    if not min_seconds <= seconds <= MAX_DURATION:
+        raise ValueError(f"{option} must be {min_seconds:g}s to {MAX_DURATION / SECONDS['d']:,.0f}d, got {text!r}")
     return seconds
 
 

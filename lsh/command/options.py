@@ -349,10 +349,10 @@ def matching_of_index(namespace: argparse.Namespace, index: Index, name: str, ke
         if getattr(namespace, given) is not None:
             option = f"--{given.replace('_', '-')}"
             raise ValueError(f"{option} cannot be combined with --against-index, which has its own; leave {option} out")
-    least = index.threshold if namespace.threshold is None else threshold(namespace)
+    min_similarity = index.threshold if namespace.threshold is None else threshold(namespace)
     deciding = _deciding(namespace, keep)
-    check_comparison(index, name, least, deciding["verify"])
-    return Matching.of_index("against", index, least, **deciding)
+    check_comparison(index, name, min_similarity, deciding["verify"])
+    return Matching.of_index("against", index, min_similarity, **deciding)
 
 
 def check_comparison(index: Index, name: str, threshold: float, verify: str | None) -> None:

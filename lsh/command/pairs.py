@@ -113,9 +113,9 @@ def _write_pairs(
         run = dedup.Running.checked(**running.limits(), progress=meter)
         found = dedup.pairs(matching, sides[0], sides[1] if len(sides) == 2 else None, run)
         target = opened.enter_context(files.Target(output, folder=running.temp_dir))
-        number, most = 0, MIN_PAIRS
-        while some := list(islice(found, most)):
-            number, most = number + len(some), min(2 * most, MAX_PAIRS)
+        number, max_pairs = 0, MIN_PAIRS
+        while some := list(islice(found, max_pairs)):
+            number, max_pairs = number + len(some), min(2 * max_pairs, MAX_PAIRS)
             places = np.array([pair[:2] for pair in some])
             ids = [side.ids(own).of(own) for side, own in zip((sides[0], sides[-1]), places.T)]
             for a, b, (_, _, similarity) in zip(*ids, some):

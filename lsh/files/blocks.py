@@ -21,7 +21,7 @@ READ_SIZE = 1 << 20  # bytes that are read at once
 PROBE_SIZE = 1 << 14  # bytes in which the end of a line is searched first
 
 
-class Stream:
+class LineStream:
     """The lines of a file, read one at a time or in blocks.
 
     Parameters
@@ -47,7 +47,7 @@ class Stream:
         self._back = b""
         self.number, self.offset = 0, offset
 
-    def __iter__(self) -> Stream:
+    def __iter__(self) -> LineStream:
         return self
 
     def __next__(self) -> bytes:

@@ -30,7 +30,7 @@ from lsh.files.blocks import (
     BY_MARK,
     MARKS,
     READ_SIZE,
-    Stream,
+    LineStream,
     blocks,
     check_mark,
     chunks,
@@ -150,7 +150,7 @@ class Reader(ABC):
         """Find the columns by the first record of a file, in formats that have a header."""
         raise NotImplementedError
 
-    def records(self, lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
+    def records(self, lines: LineStream, name: str, encoding: str) -> Iterator[RawRecord]:
         """Cut a file into records."""
         for record in line_records(lines, name, encoding):
             if not (self.has_blanks and record.cells and is_blank(record.cells[0])):
@@ -361,7 +361,7 @@ class _Pass:
 
     def _single(self, file: Input, raw: bytes, number: int) -> Record:
         """Parse a record again."""
-        found = list(self._reader.records(Stream(iter([raw]), self.newline), file.name, self._encoding))
+        found = list(self._reader.records(LineStream(iter([raw]), self.newline), file.name, self._encoding))
         if len(found) != 1 or found[0].problem:
             raise file.changed()
         return _document(self._reader.one(found[0]), number, os.fsencode(file.name))
@@ -437,7 +437,7 @@ class _Pass:
     # ---- records by reading ----
 
     @contextmanager
-    def _opened(self, file: Input, is_first: bool) -> Iterator[tuple[bytes, bytes, Stream]]:
+    def _opened(self, file: Input, is_first: bool) -> Iterator[tuple[bytes, bytes, LineStream]]:
         """Open a file; yields its byte order mark and its header, both may be empty, and the lines after them."""
         try:
             with file.opened() as opened:
@@ -453,7 +453,7 @@ class _Pass:
         except compression.DamagedError as error:
             raise file.damaged(error, _complete_lines(file)) from error
 
-    def _lines_of(self, file: Input, opened: IO[bytes], is_first: bool) -> tuple[bytes, Stream]:
+    def _lines_of(self, file: Input, opened: IO[bytes], is_first: bool) -> tuple[bytes, LineStream]:
         """Return the byte order mark, or no bytes, and the lines; the encoding is known then."""
         encoding = self._options.codec
         number = descriptor(opened)
@@ -473,14 +473,14 @@ class _Pass:
             found = blocks(chain([start[len(mark) :]], read), self.newline)
         else:
             found = file_blocks(number, self.newline, len(mark))
-        lines = Stream(found, self.newline, offset=len(mark))
+        lines = LineStream(found, self.newline, offset=len(mark))
         self._check_start(file, lines)
         return mark, lines
 
-    def _check_start(self, file: Input, lines: Stream) -> None:
+    def _check_start(self, file: Input, lines: LineStream) -> None:
         """Let the reader look at the first line that is not blank."""
         block = lines.block()
-        start = Stream(iter([block[:MAX_START]]), self.newline)
+        start = LineStream(iter([block[:MAX_START]]), self.newline)
         for record in line_records(start, file.name, self._encoding):
             if record.cells and not is_blank(record.cells[0]):
                 problem = self._reader.start_problem(record.cells[0].decode("utf-8", "replace"))
@@ -489,7 +489,7 @@ class _Pass:
                 break
         lines.give_back(block)
 
-    def _blocks_of(self, file: Input, lines: Stream) -> Iterator[Block]:
+    def _blocks_of(self, file: Input, lines: LineStream) -> Iterator[Block]:
         """Yield the documents of a file."""
         notes_bytes = self._encoding == "utf-8" and not self._reader.checks_utf8
         size = 1  # of what is read record by record: at first one, which shows the columns, later a block
@@ -508,7 +508,7 @@ class _Pass:
                 yield self._numbered(columns, file, block, offset)
             size = len(block)
 
-    def _grown(self, block: bytes, lines: Stream) -> tuple[bytes, FieldColumns | None]:
+    def _grown(self, block: bytes, lines: LineStream) -> tuple[bytes, FieldColumns | None]:
         """Read a block; add the next lines to it as long as its first record is not whole."""
         columns = self._many(block)
         while columns is not None and not columns.size:
@@ -574,7 +574,7 @@ class _Pass:
 
         return Block(columns.texts, ids, sources, columns.ranks)
 
-    def _documents(self, file: Input, lines: Stream, size: int) -> Iterator[Record]:
+    def _documents(self, file: Input, lines: LineStream, size: int) -> Iterator[Record]:
         """Yield the records that are documents, each read by itself; they end when `size` bytes or more are read."""
         name, stop = os.fsencode(file.name), lines.offset + size
         records = self._reader.records(lines, file.name, self._encoding)
@@ -628,7 +628,7 @@ def recoded(raw: bytes, encoding: str) -> bytes:
     return line
 
 
-def line_records(lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
+def line_records(lines: LineStream, name: str, encoding: str) -> Iterator[RawRecord]:
     """Return the lines of a file as records of one cell."""
     for raw in lines:
         try:

@@ -27,7 +27,7 @@ from typing import ClassVar, NamedTuple
 from lsh.base.errors import InputError, Parameter, Words, message, saying
 from lsh.base.wording import counted
 from lsh.files._fields import delimited_cells, json_fields
-from lsh.files.blocks import Stream
+from lsh.files.blocks import LineStream
 from lsh.files.lines import FieldColumns, Fields, RawRecord, Reader, Spans, joined, recoded
 from lsh.files.records import (
     FIELD,
@@ -269,7 +269,7 @@ class Csv(_Separated):
         is_plain = not any(one in cell for one in (self._delimiter.encode(), b'"', b"\r", b"\n"))
         return cell if is_plain else b'"%b"' % cell.replace(b'"', b'""')
 
-    def records(self, lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
+    def records(self, lines: LineStream, name: str, encoding: str) -> Iterator[RawRecord]:
         """Cut a file into records."""
         read: list[bytes] = []  # the lines of the current record
 

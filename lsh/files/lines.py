@@ -492,7 +492,7 @@ class _Pass:
     def _blocks_of(self, file: Input, lines: LineStream) -> Iterator[Block]:
         """Yield the documents of a file."""
         notes_bytes = self._encoding == "utf-8" and not self._reader.checks_utf8
-        size = 1  # of what is read record by record: at first one, which shows the columns, later a block
+        is_first = not self._reader.is_ready  # the first record shows the columns, and is read by itself
         while block := lines.block():
             if notes_bytes and not block.isascii():
                 note_bytes(self._counts, block, file.name, lines.number - lines.count(block) + 1)
@@ -501,12 +501,12 @@ class _Pass:
                 block, columns = self._grown(block, lines)
             if columns is None:
                 lines.give_back(block)
-                yield from gathered(self._documents(file, lines, size))
+                yield from gathered(self._documents(file, lines, 1 if is_first else len(block)))
             else:
                 offset = lines.offset - len(block)
                 lines.give_back(block[columns.size :])
                 yield self._numbered(columns, file, block, offset)
-            size = len(block)
+            is_first = False
 
     def _grown(self, block: bytes, lines: LineStream) -> tuple[bytes, FieldColumns | None]:
         """Read a block; add the next lines to it as long as its first record is not whole."""

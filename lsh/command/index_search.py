@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lsh import files
@@ -167,17 +166,6 @@ def _of_files(
 # ---- dedup and pairs ----
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The documents that are compared, and how."""
-
-    index: Index
-    threshold: float
-    verify: Any
-    running: RunOptions
-    meter: console.Meter
-
-
 def add_dedup(parser: console.Parser) -> None:
     """Add the arguments of ``lsh index dedup``."""
     _add_comparison(parser)
@@ -222,20 +210,13 @@ def _add_comparison(parser: argparse.ArgumentParser) -> None:
 def dedup(namespace: argparse.Namespace) -> None:
     """Run ``lsh index dedup``."""
 
-    def lines(given: Comparison) -> Iterator[dict[str, Any]]:
-        found = given.index.deduplicate(
-            given.threshold,
-            keep=namespace.keep,
-            clusters=namespace.clusters_mode,
-            verify=given.verify,
-            **given.running.limits(),
-            progress=given.meter,
-        )
+    def lines(index: Index, how: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        found = index.deduplicate(keep=namespace.keep, clusters=namespace.clusters_mode, **how)
         for doc_id, kept, similarity, identical in found:
             shown = {"id": indexing.shown_id(doc_id), "kept": indexing.shown_id(kept)}
             yield {**shown, "similarity": similarity, "identical": identical}
         if namespace.remove:
-            given.index.remove_ids(duplicate.id for duplicate in found)
+            index.remove_ids(duplicate.id for duplicate in found)
 
     _run(namespace, lines, "near duplicate")
 
@@ -243,30 +224,27 @@ def dedup(namespace: argparse.Namespace) -> None:
 def pairs(namespace: argparse.Namespace) -> None:
     """Run ``lsh index pairs``."""
 
-    def lines(given: Comparison) -> Iterator[dict[str, Any]]:
-        found = given.index.find_pairs(
-            given.threshold,
-            verify=given.verify,
-            **given.running.limits(),
-            progress=given.meter,
-        )
-        for a, b, similarity in found:
+    def lines(index: Index, how: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        for a, b, similarity in index.find_pairs(**how):
             yield {"a": indexing.shown_id(a), "b": indexing.shown_id(b), "similarity": similarity}
 
     _run(namespace, lines, "pair")
 
 
-def _run(namespace: argparse.Namespace, lines: Callable[[Comparison], Iterator[dict[str, Any]]], what: str) -> None:
+Lines = Callable[["Index", dict[str, Any]], Iterator[dict[str, Any]]]
+
+
+def _run(namespace: argparse.Namespace, lines: Lines, what: str) -> None:
     """Write the lines, and then commit the removals: a run whose output fails removes nothing."""
     started, running = time.perf_counter(), options.running(namespace)
     indexing.check_output(namespace)
     count = 0
     with ExitStack() as opened:
         index = opened.enter_context(indexing.opened(namespace.index, "a" if namespace.remove else "r"))
-        given = _comparison(namespace, index, running)
+        how = _comparison(namespace, index, running)
         target = opened.enter_context(files.Target(namespace.output, folder=running.temp_dir))
         before = len(index)
-        for line in lines(given):
+        for line in lines(index, how):
             target.write(json.dumps(line).encode() + b"\n")
             count += 1
         target.commit()
@@ -280,8 +258,8 @@ def _run(namespace: argparse.Namespace, lines: Callable[[Comparison], Iterator[d
         console.say(", ".join([*parts, seconds, *memory]))
 
 
-def _comparison(namespace: argparse.Namespace, index: Index, running: RunOptions) -> Comparison:
-    """Return the comparison, checked."""
+def _comparison(namespace: argparse.Namespace, index: Index, running: RunOptions) -> dict[str, Any]:
+    """Return the parameters that `Index.deduplicate` and `Index.find_pairs` have both, checked."""
     threshold = index.threshold if namespace.threshold is None else options.threshold(namespace)
     verify = None if namespace.verify == "none" else namespace.verify
     options.check_comparison(index, files.shown(namespace.index), threshold, verify)
@@ -290,4 +268,4 @@ def _comparison(namespace: argparse.Namespace, index: Index, running: RunOptions
     if not running.quiet:
         indexing.say_recall(index, threshold, verify)
     meter = console.progress(running.quiet, namespace.output, verbose=running.verbose)
-    return Comparison(index, threshold, verify, running, meter)
+    return {"threshold": threshold, "verify": verify, **running.limits(), "progress": meter}

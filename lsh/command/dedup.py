@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -81,7 +81,7 @@ tables, tab-separated, without a header line:
 class Outputs:
     """The files to write, ``None`` for one that is not wanted; a dry run writes all but the documents."""
 
-    documents: str | None
+    output: str | None
     removed: str | None
     removed_documents: str | None
     clusters: str | None
@@ -94,7 +94,7 @@ class Outputs:
     def named(self) -> list[tuple[str, str | None]]:
         """Return the files with their names in the help."""
         return [
-            ("OUTPUT", self.documents),
+            ("OUTPUT", self.output),
             ("--removed", self.removed),
             ("--removed-documents", self.removed_documents),
             ("--clusters", self.clusters),
@@ -275,17 +275,7 @@ def _outputs(namespace: argparse.Namespace) -> Outputs:
     """Return the files to write, at most one of which is standard output."""
     if namespace.output is None and not namespace.dry_run:
         namespace.parser.error("give -o OUTPUT, or --dry-run to write no documents, only tables such as --removed")
-    outputs = Outputs(
-        namespace.output,
-        namespace.removed,
-        namespace.removed_documents,
-        namespace.clusters,
-        namespace.rejects,
-        namespace.report,
-        namespace.json,
-        namespace.dry_run,
-        namespace.mark,
-    )
+    outputs = Outputs(**{field.name: getattr(namespace, field.name) for field in fields(Outputs)})
     for name, path in outputs.named():
         written = name != "OUTPUT" or not outputs.dry_run
         if outputs.json and written and path == files.STANDARD:
@@ -414,8 +404,8 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> tuple[dict[str, Any], d
         )
         _check_format(outputs, documents)
         target = None
-        if outputs.documents is not None and not outputs.dry_run:
-            target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
+        if outputs.output is not None and not outputs.dry_run:
+            target = files.target(documents, outputs.output)  # so that a bad place is an error before the work
         others = replace(reading, source_field=None, keep_field=None)
         references = [
             opened.enter_context(inputs.open_documents(others, one, others=everything, spill=spill))
@@ -426,7 +416,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> tuple[dict[str, Any], d
         ranked = None if reading.keep_field is None else inputs.Priorities(spill, request.keep == "lowest")
         texts = TextStream([documents], outputs.with_ids, with_report, with_report, ranked, notes, spill)
         old = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", spill=spill)
-        shown_output = files.STANDARD if outputs.json else outputs.documents
+        shown_output = files.STANDARD if outputs.json else outputs.output
         streams, running = [texts, old] if references else [texts], request.running
         meter = console.progress(
             running.quiet, shown_output, streams, running.verbose, _later(outputs, documents, target)
@@ -454,7 +444,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> tuple[dict[str, Any], d
 
 def _check_format(outputs: Outputs, documents: files.Documents) -> None:
     """Check that the outputs suit the format of INPUT."""
-    inputs.check_output(documents, outputs.documents)
+    inputs.check_output(documents, outputs.output)
     if outputs.removed_documents is not None and documents.format.name == files.FOLDER:
         raise ValueError("--removed-documents writes one file, and INPUT is a folder of texts; use --removed")
     inputs.check_output(documents, outputs.removed_documents)
@@ -485,7 +475,7 @@ def _later(
     later = {} if outputs.report is None else {"report": REPORT_SHARE}
     if target is not None:
         is_folder = isinstance(target, files.FolderTarget)
-        packed = documents.format.compression if is_folder else compression.of_path(str(outputs.documents))
+        packed = documents.format.compression if is_folder else compression.of_path(str(outputs.output))
         later["writing"] = WRITING_SHARES[packed]
     return later
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lsh.typing import DocId
 
     Answer = tuple[DocId | None, Matches]
+    Lines = Callable[[Index, dict[str, Any]], Iterator[dict[str, Any]]]
 
 QUERY = f"""\
 examples:
@@ -82,6 +83,7 @@ def add_query(parser: console.Parser) -> None:
     indexing.add_loudness(parser)
     options.add(parser.add_argument_group("running"), "--num-threads")
     options.add_reading(parser)
+    parser.set_defaults(time_field=None, id_prefix=None)  # options of lsh index add
 
 
 def query(namespace: argparse.Namespace) -> None:
@@ -95,7 +97,6 @@ def query(namespace: argparse.Namespace) -> None:
         checks.whole_number("top", namespace.top, 1)
     if namespace.min_similarity is not None:
         checks.fraction("min_similarity", namespace.min_similarity, zero=True)
-    namespace.time_field = namespace.id_prefix = None
     indexing.check_output(namespace)
     asked = found = matched = 0
     with ExitStack() as opened:
@@ -229,9 +230,6 @@ def pairs(namespace: argparse.Namespace) -> None:
             yield {"a": indexing.shown_id(a), "b": indexing.shown_id(b), "similarity": similarity}
 
     _run(namespace, lines, "pair")
-
-
-Lines = Callable[["Index", dict[str, Any]], Iterator[dict[str, Any]]]
 
 
 def _run(namespace: argparse.Namespace, lines: Lines, what: str) -> None:

@@ -72,9 +72,10 @@ cdef extern from "kernels/kernels.h" nogil:
     size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
                          lsh_field *found, lsh_span *spans)
     size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
-                          size_t least, size_t most, lsh_field *found, lsh_span *spans)
+                          size_t min_cells, size_t max_cells, lsh_field *found, lsh_span *spans)
     size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
-                        size_t least, size_t most, uint8_t *out, lsh_field *found, lsh_span *spans, size_t *used)
+                        size_t min_cells, size_t max_cells, uint8_t *out, lsh_field *found, lsh_span *spans,
+                        size_t *used)
 
     cdef enum lsh_unit:
         LSH_BYTE

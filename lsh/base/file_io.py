@@ -13,9 +13,18 @@ _lock = threading.Lock()
 
 
 def read_at(descriptor: int, size: int, place: int) -> bytes:
-    """Return bytes of a file, maybe fewer than `size`, and none at its end; its position may move."""
+    """Return bytes of a file, fewer than `size` only at its end; its position moves behind them."""
+    data = _read_some(descriptor, size, place)
+    while data and len(data) < size and (more := _read_some(descriptor, size - len(data), place + len(data))):
+        data += more  # a system reads at most about 2 GB at once
+    return data
+
+
+def _read_some(descriptor: int, size: int, place: int) -> bytes:
     if hasattr(os, "pread"):
-        return os.pread(descriptor, size, place)
+        data = os.pread(descriptor, size, place)
+        os.lseek(descriptor, place + len(data), os.SEEK_SET)
+        return data
     with _lock:
         os.lseek(descriptor, place, os.SEEK_SET)
         return os.read(descriptor, size)

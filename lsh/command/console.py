@@ -20,7 +20,7 @@ from lsh import files
 from lsh.base import signals
 from lsh.base.errors import Parameter, Words, message, words_of
 from lsh.base.progress import SHARES, Drawing, Line, drawing
-from lsh.base.wording import size
+from lsh.base.wording import counted, size
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -223,8 +223,8 @@ class Meter:
     def bytes(self, stage: str, done: int, total: int) -> None:
         """Show how many bytes are done, unless as many or more were shown for the stage before."""
         signals.check_ended()
-        before, most = self._state
-        if self._draw is not None and (stage != before or most < done <= total):
+        before, furthest = self._state
+        if self._draw is not None and (stage != before or furthest < done <= total):
             self._state = stage, done
             self._draw(stage, done, total, "byte")
 
@@ -278,6 +278,12 @@ def peak_memory() -> int | None:
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def left_out(skipped: int, hidden: int = 0) -> list[str]:
+    """Return for a summary line how many bad lines were skipped, and how many hidden files were not read."""
+    parts = [f"{counted(skipped, 'bad line')} skipped"] if skipped else []
+    return parts + ([f"{counted(hidden, 'hidden file')} not read"] if hidden else [])
 
 
 def cost(seconds: float, num_bytes: int, counted_seconds: float | None = None, note: str = "") -> list[str]:

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,7 +22,7 @@ from lsh import files
 from lsh.base.wording import counted
 from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
-from lsh.command.options import Running
+from lsh.command.options import RunOptions
 from lsh.command.rows import IndexDocuments, added_values, cluster_rows, is_new, removed_rows, same_id
 from lsh.engine import dedup
 from lsh.engine.linking import LIMIT
@@ -35,10 +35,6 @@ from lsh.typing import Keep
 
 if TYPE_CHECKING:  # most runs do not need it
     from lsh.store.index import Index
-
-Removed = np.ndarray[Any, Any]
-Positions = np.ndarray[Any, np.dtype[np.int64]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 BY_VALUE = ("highest", "lowest")  # values of --keep with --keep-field
 # The time of the stages after the decisions, relative to that of the fingerprints; that of writing by compression.
@@ -85,7 +81,7 @@ tables, tab-separated, without a header line:
 class Outputs:
     """The files to write, ``None`` for one that is not wanted; a dry run writes all but the documents."""
 
-    documents: str | None
+    output: str | None
     removed: str | None
     removed_documents: str | None
     clusters: str | None
@@ -98,7 +94,7 @@ class Outputs:
     def named(self) -> list[tuple[str, str | None]]:
         """Return the files with their names in the help."""
         return [
-            ("OUTPUT", self.documents),
+            ("OUTPUT", self.output),
             ("--removed", self.removed),
             ("--removed-documents", self.removed_documents),
             ("--clusters", self.clusters),
@@ -138,7 +134,7 @@ class Request:
     keep: Literal["first", "last", "longest", "highest", "lowest"]
     matching: Matching
     reading: ReadOptions
-    running: Running
+    running: RunOptions
     outputs: Outputs
     given: dict[str, str]
 
@@ -155,9 +151,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "near duplicates if the Jaccard similarity of their shingle sets is at least the threshold.",
         epilog=EPILOG,
     )
-    parser.add_argument(
-        "input", metavar="INPUT", nargs="+", help="files of documents of one format, or a folder; - for standard input"
-    ).required = False  # as it may be the last name after --against
+    options.add_input(parser).required = False  # as it may be the last name after --against
     parser.add_argument(
         "-o",
         "--output",
@@ -281,17 +275,7 @@ def _outputs(namespace: argparse.Namespace) -> Outputs:
     """Return the files to write, at most one of which is standard output."""
     if namespace.output is None and not namespace.dry_run:
         namespace.parser.error("give -o OUTPUT, or --dry-run to write no documents, only tables such as --removed")
-    outputs = Outputs(
-        namespace.output,
-        namespace.removed,
-        namespace.removed_documents,
-        namespace.clusters,
-        namespace.rejects,
-        namespace.report,
-        namespace.json,
-        namespace.dry_run,
-        namespace.mark,
-    )
+    outputs = Outputs(**{field.name: getattr(namespace, field.name) for field in fields(Outputs)})
     for name, path in outputs.named():
         written = name != "OUTPUT" or not outputs.dry_run
         if outputs.json and written and path == files.STANDARD:
@@ -314,7 +298,7 @@ def _check_combinations(namespace: argparse.Namespace, outputs: Outputs) -> None
 
 
 def _sources(
-    namespace: argparse.Namespace, outputs: Outputs, index: Index | None, reading: ReadOptions, running: Running
+    namespace: argparse.Namespace, outputs: Outputs, index: Index | None, reading: ReadOptions, running: RunOptions
 ) -> tuple[files.Sources, list[files.Sources]]:
     """Return the files of INPUT and of each --against, which differ from each other and from the outputs."""
     places = files.expanded(namespace.input)
@@ -420,8 +404,8 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> tuple[dict[str, Any], d
         )
         _check_format(outputs, documents)
         target = None
-        if outputs.documents is not None and not outputs.dry_run:
-            target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
+        if outputs.output is not None and not outputs.dry_run:
+            target = files.target(documents, outputs.output)  # so that a bad place is an error before the work
         others = replace(reading, source_field=None, keep_field=None)
         references = [
             opened.enter_context(inputs.open_documents(others, one, others=everything, spill=spill))
@@ -432,7 +416,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> tuple[dict[str, Any], d
         ranked = None if reading.keep_field is None else inputs.Priorities(spill, request.keep == "lowest")
         texts = TextStream([documents], outputs.with_ids, with_report, with_report, ranked, notes, spill)
         old = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", spill=spill)
-        shown_output = files.STANDARD if outputs.json else outputs.documents
+        shown_output = files.STANDARD if outputs.json else outputs.output
         streams, running = [texts, old] if references else [texts], request.running
         meter = console.progress(
             running.quiet, shown_output, streams, running.verbose, _later(outputs, documents, target)
@@ -460,7 +444,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> tuple[dict[str, Any], d
 
 def _check_format(outputs: Outputs, documents: files.Documents) -> None:
     """Check that the outputs suit the format of INPUT."""
-    inputs.check_output(documents, outputs.documents)
+    inputs.check_output(documents, outputs.output)
     if outputs.removed_documents is not None and documents.format.name == files.FOLDER:
         raise ValueError("--removed-documents writes one file, and INPUT is a folder of texts; use --removed")
     inputs.check_output(documents, outputs.removed_documents)
@@ -491,7 +475,7 @@ def _later(
     later = {} if outputs.report is None else {"report": REPORT_SHARE}
     if target is not None:
         is_folder = isinstance(target, files.FolderTarget)
-        packed = documents.format.compression if is_folder else compression.of_path(str(outputs.documents))
+        packed = documents.format.compression if is_folder else compression.of_path(str(outputs.output))
         later["writing"] = WRITING_SHARES[packed]
     return later
 
@@ -503,8 +487,7 @@ def _decide(
     priorities: inputs.Priorities | None,
     meter: console.Meter,
 ) -> lsh.Deduplication:
-    running = request.running
-    run = dedup.Running.checked(running.max_memory, running.temp_dir, running.num_threads, meter)
+    run = dedup.Running.checked(**request.running.limits(), progress=meter)
     return dedup.decide(request.matching, texts, against, run, None if priorities is None else priorities.values)
 
 
@@ -620,8 +603,7 @@ def _summary(counts: dict[str, Any], with_references: bool) -> str:
     parts += [f"{counts['missing']:,} missing"] if counts["missing"] else []
     empty = counts["without_shingles"] - counts["missing"]
     parts += [f"{empty:,} without shingles"] if empty > 0 else []
-    parts += [f"{counted(counts['skipped'], 'bad line')} skipped"] if counts["skipped"] else []
-    parts += [f"{counted(counts['hidden'], 'hidden file')} not read"] if counts["hidden"] else []
+    parts += console.left_out(counts["skipped"], counts["hidden"])
     seconds = counts["seconds"]
     left_out = [stage for stage in ("report", "writing") if stage in seconds]
     deciding = seconds["total"] - sum(seconds[stage] for stage in left_out)

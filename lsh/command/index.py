@@ -127,7 +127,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         described = verb.description or f"{verb.help[0].upper()}{verb.help[1:]}."
         epilog = f"{verb.epilog}\n{console.EXITS}"
         one = actions.add_parser(verb.name, help=verb.help, description=described, epilog=epilog)
-        one.add_argument("index", metavar="INDEX", help="the folder of the index")
+        indexing.add_index(one)
         verb.arguments(one)
         one.set_defaults(parser=one, run=verb.run)
 
@@ -338,8 +338,7 @@ def _added(counts: dict[str, int], seconds: float) -> str:
     if counts["replaced"]:
         parts.append(f"{counts['replaced']:,} of them in place of others")
     parts.append(f"{counts['stored']:,} in the index")
-    parts += [f"{counted(counts['skipped'], 'bad line')} skipped"] if counts["skipped"] else []
-    parts += [f"{counted(counts['hidden'], 'hidden file')} not read"] if counts["hidden"] else []
+    parts += console.left_out(counts["skipped"], counts["hidden"])
     return ", ".join([*parts, *console.cost(seconds, counts["bytes"])])
 
 
@@ -431,10 +430,11 @@ def _compact(namespace: argparse.Namespace) -> None:
 
 
 def _merge(namespace: argparse.Namespace) -> None:
+    own = files.identity(indexing.folder_of(namespace.index))
     with indexing.opened(namespace.index, "a") as index:
         before, added = len(index), 0
         for path in namespace.other:
-            if files.same_file(path, namespace.index):
+            if files.identity(indexing.folder_of(path)) == own:
                 raise ValueError(f"OTHER must not be INDEX ({path}); name another index")
             with indexing.opened(path) as other:
                 added += len(other)
@@ -520,10 +520,9 @@ def _table(facts: dict[str, Any], shingles: Shingles, estimated: str) -> str:
 
 def _shingles(shingles: Shingles) -> str:
     """Describe the shingles."""
-    unit = {"char": "character", "byte": "byte", "word": "word"}[shingles.unit]
     own = shingles.to_dict()
     changes = [name.replace("_", " ") for name in NORMALISATIONS if own[name]]
-    return ", ".join([counted(shingles.n, unit), *changes, *filter(None, [own["normalize"]])])
+    return ", ".join([options.length(shingles), *changes, *filter(None, [own["normalize"]])])
 
 
 VERBS = (

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lsh import files
@@ -16,7 +15,7 @@ from lsh.base import checks
 from lsh.base.wording import counted
 from lsh.command import console, indexing, options
 from lsh.command.indexing import NewDocuments
-from lsh.command.options import Running
+from lsh.command.options import RunOptions
 from lsh.engine.matching import MIN_INDEX_RECALL
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from lsh.typing import DocId
 
     Answer = tuple[DocId | None, Matches]
+    Lines = Callable[[Index, dict[str, Any]], Iterator[dict[str, Any]]]
 
 QUERY = f"""\
 examples:
@@ -61,9 +61,7 @@ lsh index list.
 
 def add_query(parser: console.Parser) -> None:
     """Add the arguments of ``lsh index query``."""
-    parser.add_argument(
-        "input", metavar="INPUT", nargs="*", help="files of documents of one format, or a folder; - for standard input"
-    )
+    options.add_input(parser, nargs="*")
     parser.add_argument("--text", action=options.Once, help="a text, in place of INPUT")
     parser.add_argument(
         "--id",
@@ -85,6 +83,7 @@ def add_query(parser: console.Parser) -> None:
     indexing.add_loudness(parser)
     options.add(parser.add_argument_group("running"), "--num-threads")
     options.add_reading(parser)
+    parser.set_defaults(time_field=None, id_prefix=None)  # options of lsh index add
 
 
 def query(namespace: argparse.Namespace) -> None:
@@ -98,7 +97,6 @@ def query(namespace: argparse.Namespace) -> None:
         checks.whole_number("top", namespace.top, 1)
     if namespace.min_similarity is not None:
         checks.fraction("min_similarity", namespace.min_similarity, zero=True)
-    namespace.time_field = namespace.id_prefix = None
     indexing.check_output(namespace)
     asked = found = matched = 0
     with ExitStack() as opened:
@@ -130,11 +128,12 @@ def _answers(namespace: argparse.Namespace, opened: ExitStack) -> Iterator[Answe
 
 def _opened(namespace: argparse.Namespace, opened: ExitStack) -> Index:
     """Open the index, and print the recall of --min-similarity."""
-    index, least = opened.enter_context(indexing.opened(namespace.index)), namespace.min_similarity
-    if least is not None and least != index.threshold and not namespace.quiet:
-        reached, recall = index._recalls(least, "exact" if index._verifies else "sketch")
+    index = opened.enter_context(indexing.opened(namespace.index))
+    wanted = namespace.min_similarity
+    if wanted is not None and wanted != index.threshold and not namespace.quiet:
+        reached, recall = index._recalls(wanted, "exact" if index._verifies else "sketch")
         if reached >= MIN_INDEX_RECALL:  # else the query is an error
-            console.say(f"--min-similarity {least:g}: recall {recall:.4g} with the bands of the index")
+            console.say(f"--min-similarity {wanted:g}: recall {recall:.4g} with the bands of the index")
     return index
 
 
@@ -166,17 +165,6 @@ def _of_files(
 
 
 # ---- dedup and pairs ----
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The documents that are compared, and how."""
-
-    index: Index
-    threshold: float
-    verify: Any
-    running: Running
-    meter: console.Meter
 
 
 def add_dedup(parser: console.Parser) -> None:
@@ -223,22 +211,13 @@ def _add_comparison(parser: argparse.ArgumentParser) -> None:
 def dedup(namespace: argparse.Namespace) -> None:
     """Run ``lsh index dedup``."""
 
-    def lines(given: Comparison) -> Iterator[dict[str, Any]]:
-        found = given.index.deduplicate(
-            given.threshold,
-            keep=namespace.keep,
-            clusters=namespace.clusters_mode,
-            verify=given.verify,
-            max_memory=given.running.max_memory,
-            temp_dir=given.running.temp_dir,
-            num_threads=given.running.num_threads,
-            progress=given.meter,
-        )
+    def lines(index: Index, how: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        found = index.deduplicate(keep=namespace.keep, clusters=namespace.clusters_mode, **how)
         for doc_id, kept, similarity, identical in found:
             shown = {"id": indexing.shown_id(doc_id), "kept": indexing.shown_id(kept)}
             yield {**shown, "similarity": similarity, "identical": identical}
         if namespace.remove:
-            given.index.remove_ids(duplicate.id for duplicate in found)
+            index.remove_ids(duplicate.id for duplicate in found)
 
     _run(namespace, lines, "near duplicate")
 
@@ -246,32 +225,24 @@ def dedup(namespace: argparse.Namespace) -> None:
 def pairs(namespace: argparse.Namespace) -> None:
     """Run ``lsh index pairs``."""
 
-    def lines(given: Comparison) -> Iterator[dict[str, Any]]:
-        found = given.index.find_pairs(
-            given.threshold,
-            verify=given.verify,
-            max_memory=given.running.max_memory,
-            temp_dir=given.running.temp_dir,
-            num_threads=given.running.num_threads,
-            progress=given.meter,
-        )
-        for a, b, similarity in found:
+    def lines(index: Index, how: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        for a, b, similarity in index.find_pairs(**how):
             yield {"a": indexing.shown_id(a), "b": indexing.shown_id(b), "similarity": similarity}
 
     _run(namespace, lines, "pair")
 
 
-def _run(namespace: argparse.Namespace, lines: Callable[[Comparison], Iterator[dict[str, Any]]], what: str) -> None:
+def _run(namespace: argparse.Namespace, lines: Lines, what: str) -> None:
     """Write the lines, and then commit the removals: a run whose output fails removes nothing."""
     started, running = time.perf_counter(), options.running(namespace)
     indexing.check_output(namespace)
     count = 0
     with ExitStack() as opened:
         index = opened.enter_context(indexing.opened(namespace.index, "a" if namespace.remove else "r"))
-        given = _comparison(namespace, index, running)
+        how = _comparison(namespace, index, running)
         target = opened.enter_context(files.Target(namespace.output, folder=running.temp_dir))
         before = len(index)
-        for line in lines(given):
+        for line in lines(index, how):
             target.write(json.dumps(line).encode() + b"\n")
             count += 1
         target.commit()
@@ -285,8 +256,8 @@ def _run(namespace: argparse.Namespace, lines: Callable[[Comparison], Iterator[d
         console.say(", ".join([*parts, seconds, *memory]))
 
 
-def _comparison(namespace: argparse.Namespace, index: Index, running: Running) -> Comparison:
-    """Return the comparison, checked."""
+def _comparison(namespace: argparse.Namespace, index: Index, running: RunOptions) -> dict[str, Any]:
+    """Return the parameters that `Index.deduplicate` and `Index.find_pairs` have both, checked."""
     threshold = index.threshold if namespace.threshold is None else options.threshold(namespace)
     verify = None if namespace.verify == "none" else namespace.verify
     options.check_comparison(index, files.shown(namespace.index), threshold, verify)
@@ -295,4 +266,4 @@ def _comparison(namespace: argparse.Namespace, index: Index, running: Running) -
     if not running.quiet:
         indexing.say_recall(index, threshold, verify)
     meter = console.progress(running.quiet, namespace.output, verbose=running.verbose)
-    return Comparison(index, threshold, verify, running, meter)
+    return {"threshold": threshold, "verify": verify, **running.limits(), "progress": meter}

@@ -17,7 +17,7 @@ import numpy as np
 
 import lsh
 from lsh import files
-from lsh.base.errors import Parameter, Words
+from lsh.base.errors import Parameter
 from lsh.command import console, inputs, options
 from lsh.files import ReadOptions
 from lsh.text.batch import Batch
@@ -199,7 +199,7 @@ def parsed_time(text: str) -> Time:
     return np.datetime64(found, "us")
 
 
-def duration(option: str, text: str, least: float = 0.0) -> float:
+def duration(option: str, text: str, min_seconds: float = 0.0) -> float:
     """Parse a duration such as ``"30d"``, in seconds.
 
     Examples
@@ -211,8 +211,8 @@ def duration(option: str, text: str, least: float = 0.0) -> float:
     if found is None:
         raise ValueError(f"{option} must be a number and a unit (s, m, h, d or w), such as 30d, got {text!r}")
     seconds = float(found[1]) * SECONDS[found[2]]
-    if not least <= seconds <= MAX_DURATION:
-        raise ValueError(f"{option} must be {least:g}s to {MAX_DURATION / SECONDS['d']:,.0f}d, got {text!r}")
+    if not min_seconds <= seconds <= MAX_DURATION:
+        raise ValueError(f"{option} must be {min_seconds:g}s to {MAX_DURATION / SECONDS['d']:,.0f}d, got {text!r}")
     return seconds
 
 
@@ -294,7 +294,7 @@ class NewDocuments:
         self._sources, self._reading = sources, replace(reading, source_field=time_field)
         self._needs_ids = needs_ids
         self._has_times, self._prefix = time_field is not None, id_prefix
-        self._notes: set[Words] | None = set() if notes else None
+        self._notes = inputs.Notes("" if notes else None)
         self._opened: list[files.Documents] = []
         self.count = self.num_bytes = self.skipped = self._num_bad = 0
         self.hidden = sources.hidden
@@ -331,7 +331,7 @@ class NewDocuments:
         documents, before, done = self._opened[number], self.position, 0
         for place, block in files.prefetched(self._blocks(documents)):
             self.position = before + place
-            self._say_notes(documents)
+            self._notes.say(documents)
             done += len(block.texts)
             fresh = min(done - left_out, len(block.texts))
             if fresh <= 0:
@@ -351,7 +351,7 @@ class NewDocuments:
                 times = None if times is None else [times[i] for i in good]
             self.count, self.num_bytes = self.count + len(ids), self.num_bytes + int(texts.sizes().sum())
             yield InputPart(texts, ids, times, number, done)
-        self._say_notes(documents)
+        self._notes.say(documents)
         self.position = before + documents.size
         self.skipped, self._num_bad = self.skipped + documents.skipped + self._num_bad, 0
 
@@ -406,13 +406,6 @@ class NewDocuments:
             times.append(time)
         return dict(sorted(problems.items())), None if values is None else times
 
-    def _say_notes(self, documents: files.Documents) -> None:
-        """Print the notes that have not been printed."""
-        for note in documents.notes if self._notes is not None else ():
-            if self._notes is not None and note not in self._notes:
-                self._notes.add(note)
-                console.say(note)
-
     def name(self, file: int) -> str:
         """Return the name of a file."""
         return self._opened[file].name
@@ -439,12 +432,7 @@ def _state(source: Any) -> list[object] | None:
 
 def add_documents(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
     """Add the options of `NewDocuments`; `nargs` is ``"*"`` if INPUT may be left out."""
-    parser.add_argument(
-        "input",
-        metavar="INPUT",
-        nargs=nargs,
-        help="files of documents of one format, or a folder; - for standard input",
-    )
+    options.add_input(parser, nargs)
     parser.add_argument(
         "--time-field", action=options.Once, metavar="FIELD", help="column of the time: seconds since 1970, or ISO 8601"
     )

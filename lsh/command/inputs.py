@@ -17,7 +17,7 @@ from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget, SpilledColumn
 from lsh.base.errors import Words, message
 from lsh.command import console
-from lsh.command.options import Running
+from lsh.command.options import RunOptions
 from lsh.files import ReadOptions
 from lsh.text.batch import Batch, content_keys
 from lsh.text.collections import TextSource
@@ -251,7 +251,7 @@ def named(name: str, places: Sequence[files.Place]) -> list[tuple[str, files.Pla
     return [(name, place) for place in places]
 
 
-def own_spill(running: Running) -> MemoryBudget:
+def own_spill(running: RunOptions) -> MemoryBudget:
     """Return the budget of what a command holds of the documents, in addition to `lsh.deduplicate`."""
     if running.max_memory is None:
         _keep_freed_memory()
@@ -422,6 +422,20 @@ class Priorities:
         return values
 
 
+class Notes:
+    """Prints the notes on how documents are read, each once and after the prefix; ``None``: it prints none."""
+
+    def __init__(self, prefix: str | None) -> None:
+        self._prefix, self._printed = prefix, set[Words]()
+
+    def say(self, documents: files.Documents) -> None:
+        """Print the notes that have not been printed."""
+        for note in documents.notes if self._prefix is not None else ():
+            if note not in self._printed:
+                self._printed.add(note)
+                console.say(message(self._prefix or "") + note)
+
+
 class TextStream(TextSource):
     """The texts of some files, which are parsed at the first call; sizes, sources and counts are noted then.
 
@@ -466,7 +480,7 @@ class TextStream(TextSource):
         spill: MemoryBudget | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
-        self._notes, self._printed = notes, set[Words]()
+        self._prefix, self._notes = notes, Notes(notes)
         self._with_sizes, self._with_sources, self._priorities = with_sizes, with_sources, priorities
         spill = MemoryBudget() if spill is None else spill
         self._id_keys = spill.column(np.uint64)
@@ -569,16 +583,9 @@ class TextStream(TextSource):
                 here = positions[slice(*np.searchsorted(positions, [first, stop]).tolist())]
                 blocks, first = documents.at(here - first), stop
             for block in blocks:
-                self._say_notes(documents)
+                self._notes.say(documents)
                 yield before + documents.position, block
             before += documents.size
-
-    def _say_notes(self, documents: files.Documents) -> None:
-        """Print the notes that have not been printed."""
-        for note in documents.notes if self._notes is not None else ():
-            if note not in self._printed:
-                self._printed.add(note)
-                console.say(message(self._notes or "") + note)
 
     def _say_repeated(self) -> None:
         """Print a note if ids repeat."""
@@ -592,7 +599,7 @@ class TextStream(TextSource):
             remedy = "use --id-field none for record numbers as ids"
             if len(self._documents) > 1:  # each has record numbers of its own
                 remedy = "name the files by one pattern or folder, and use record numbers as ids"
-            console.say(f"{self._notes}ids repeat: records {first} and {second} have the id {shown!r}; {remedy}")
+            console.say(f"{self._prefix}ids repeat: records {first} and {second} have the id {shown!r}; {remedy}")
 
     def _note(self, block: files.Block) -> None:
         self.num_bytes += int(block.texts.sizes().sum())

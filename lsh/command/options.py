@@ -17,6 +17,7 @@ from lsh import files
 from lsh._minhash import NORMALISATIONS
 from lsh.base import checks, threads
 from lsh.base.budget import memory_size, temporary_folder
+from lsh.base.wording import counted
 from lsh.engine.matching import MIN_INDEX_RECALL, Matching
 from lsh.files import ReadOptions
 from lsh.sketch.hasher import MAX_FSS_SEEDS
@@ -117,7 +118,7 @@ FORMATS = f"{FORMATS_AND_FIELDS} Without an id the number of the record is the i
 
 
 @dataclass(frozen=True)
-class Running:
+class RunOptions:
     """Threads, memory and messages: values that do not change the result."""
 
     num_threads: int | None
@@ -125,6 +126,10 @@ class Running:
     temp_dir: str | None
     quiet: bool
     verbose: bool
+
+    def limits(self) -> dict[str, Any]:
+        """Return the parameters of `lsh.deduplicate` among them."""
+        return {"max_memory": self.max_memory, "temp_dir": self.temp_dir, "num_threads": self.num_threads}
 
 
 # ---- adding options to a parser ----
@@ -152,6 +157,12 @@ def add(parser: argparse._ActionsContainer, *names: str) -> None:
 def add_shingles(parser: argparse._ActionsContainer) -> None:
     """Add the options of `shingles`."""
     add(parser, "--ngram", "--unit", "--normalize", "--lowercase", "--strip-punctuation", "--collapse-whitespace")
+
+
+def add_input(parser: argparse.ArgumentParser, nargs: str = "+") -> argparse.Action:
+    """Add the argument of the files that a command reads; `nargs` is ``"*"`` if it may be left out."""
+    described = "files of documents of one format, or a folder; - for standard input"
+    return parser.add_argument("input", metavar="INPUT", nargs=nargs, help=described)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -338,10 +349,10 @@ def matching_of_index(namespace: argparse.Namespace, index: Index, name: str, ke
         if getattr(namespace, given) is not None:
             option = f"--{given.replace('_', '-')}"
             raise ValueError(f"{option} cannot be combined with --against-index, which has its own; leave {option} out")
-    least = index.threshold if namespace.threshold is None else threshold(namespace)
+    min_similarity = index.threshold if namespace.threshold is None else threshold(namespace)
     deciding = _deciding(namespace, keep)
-    check_comparison(index, name, least, deciding["verify"])
-    return Matching.of_index("against", index, least, **deciding)
+    check_comparison(index, name, min_similarity, deciding["verify"])
+    return Matching.of_index("against", index, min_similarity, **deciding)
 
 
 def check_comparison(index: Index, name: str, threshold: float, verify: str | None) -> None:
@@ -370,18 +381,29 @@ def _deciding(namespace: argparse.Namespace, keep: Keep) -> dict[str, Any]:
     }
 
 
+def length(shingles: lsh.Shingles) -> str:
+    """Return the length of a shingle in words.
+
+    Examples
+    --------
+    >>> length(lsh.Shingles(5, "byte"))
+    '5 bytes'
+    """
+    return counted(shingles.n, {"char": "character", "byte": "byte", "word": "word"}[shingles.unit])
+
+
 def num_threads(namespace: argparse.Namespace) -> int | None:
     """Return the number of threads, ``None`` for all cores."""
     given = namespace.num_threads
     return None if given is None else checks.whole_number("num_threads", given, 1, threads.MAX_THREADS)
 
 
-def running(namespace: argparse.Namespace) -> Running:
+def running(namespace: argparse.Namespace) -> RunOptions:
     """Return threads, memory and messages."""
     max_memory, temp_dir = memory_size("max_memory", namespace.max_memory), namespace.temp_dir
     if temp_dir is not None or max_memory is not None:
         temp_dir = temporary_folder("temp_dir", temp_dir)
-    return Running(num_threads(namespace), max_memory, temp_dir, namespace.quiet, namespace.verbose)
+    return RunOptions(num_threads(namespace), max_memory, temp_dir, namespace.quiet, namespace.verbose)
 
 
 def _given_or_default(namespace: argparse.Namespace, name: str) -> Any:

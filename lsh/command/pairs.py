@@ -14,7 +14,7 @@ import numpy as np
 from lsh import files
 from lsh.base.wording import counted
 from lsh.command import console, inputs, options
-from lsh.command.options import Running
+from lsh.command.options import RunOptions
 from lsh.engine import dedup
 from lsh.engine.matching import Matching
 from lsh.files import ReadOptions
@@ -95,7 +95,7 @@ def _write_pairs(
     as_json: bool,
     matching: Matching,
     reading: ReadOptions,
-    running: Running,
+    running: RunOptions,
 ) -> tuple[int, list[inputs.TextStream]]:
     """Write the pairs; return their number and the documents of each collection."""
     with ExitStack() as opened:
@@ -110,12 +110,12 @@ def _write_pairs(
             for one, name in zip(documents, names)
         ]
         meter = console.progress(running.quiet, output, sides, running.verbose)
-        run = dedup.Running.checked(running.max_memory, running.temp_dir, running.num_threads, meter)
+        run = dedup.Running.checked(**running.limits(), progress=meter)
         found = dedup.pairs(matching, sides[0], sides[1] if len(sides) == 2 else None, run)
         target = opened.enter_context(files.Target(output, folder=running.temp_dir))
-        number, most = 0, MIN_PAIRS
-        while some := list(islice(found, most)):
-            number, most = number + len(some), min(2 * most, MAX_PAIRS)
+        number, max_pairs = 0, MIN_PAIRS
+        while some := list(islice(found, max_pairs)):
+            number, max_pairs = number + len(some), min(2 * max_pairs, MAX_PAIRS)
             places = np.array([pair[:2] for pair in some])
             ids = [side.ids(own).of(own) for side, own in zip((sides[0], sides[-1]), places.T)]
             for a, b, (_, _, similarity) in zip(*ids, some):
@@ -132,7 +132,6 @@ def _line(a: bytes, b: bytes, similarity: float, as_json: bool) -> bytes:
 
 def _summary(number: int, sides: Sequence[inputs.TextStream], seconds: float) -> str:
     documents = " and ".join(counted(side.count, "document") for side in sides)
-    skipped = sum(side.skipped for side in sides)
-    bad = [f"{counted(skipped, 'bad line')} skipped"] if skipped else []
+    bad = console.left_out(sum(side.skipped for side in sides))
     cost = console.cost(seconds, sum(side.num_bytes for side in sides))
     return ", ".join([documents, counted(number, "pair"), *bad, *cost])

@@ -129,5 +129,4 @@ def _summary(decisions: Counter[str], replaced: int, documents: NewDocuments, se
         f"{decisions['reject']:,} rejected",
     ]
     parts += [f"{replaced:,} in place of others with the same ids"] if replaced else []
-    parts += [f"{counted(documents.skipped, 'bad line')} skipped"] if documents.skipped else []
-    return ", ".join([*parts, *console.cost(seconds, documents.num_bytes)])
+    return ", ".join([*parts, *console.left_out(documents.skipped), *console.cost(seconds, documents.num_bytes)])

@@ -27,7 +27,7 @@ from lsh.base import checks
 from lsh.base.budget import SpilledColumn
 from lsh.base.wording import counted
 from lsh.command import console, inputs, options
-from lsh.command.options import Running
+from lsh.command.options import RunOptions
 from lsh.files import ReadOptions
 from lsh.sketch.hasher import batch_fingerprints
 from lsh.text.batch import Batch
@@ -246,8 +246,7 @@ def _common_places(first: Sequence[str], second: Sequence[str]) -> Iterator[tupl
 
 def _page(figures: dict[str, Any], changes: Sequence[Change], shingles: lsh.Shingles) -> str:
     """Return the figures and the differences as text."""
-    unit = {"char": "character", "byte": "byte", "word": "word"}[shingles.unit]
-    lines = [f"similarity  {figures['similarity']:.6f}, exact, by shingles of {counted(shingles.n, unit)}"]
+    lines = [f"similarity  {figures['similarity']:.6f}, exact, by shingles of {options.length(shingles)}"]
     if figures["common"] is not None:
         alone = [
             f"{figures[side]['num_shingles'] - figures['common']:,} only in the {name}" for side, name in SIDES.items()
@@ -391,7 +390,7 @@ def stats(namespace: argparse.Namespace) -> None:
 
 
 def _statistics(
-    sources: files.Sources, shingles: lsh.Shingles, reading: ReadOptions, running: Running
+    sources: files.Sources, shingles: lsh.Shingles, reading: ReadOptions, running: RunOptions
 ) -> dict[str, Any]:
     """Return the figures of the table: `lengths` are in bytes, `shingles` are of `shingled` texts."""
     spill = inputs.own_spill(running)
@@ -405,9 +404,7 @@ def _statistics(
             shingles=WHOLE_TEXT,
             num_seeds=1,
             missing="empty",
-            max_memory=running.max_memory,
-            temp_dir=running.temp_dir,
-            num_threads=running.num_threads,
+            **running.limits(),
             progress=meter,
         ).summary()["removed"]
         shingled = _shingle_counts(texts, shingles, meter)
@@ -493,7 +490,6 @@ def _table(figures: dict[str, Any], shingles: lsh.Shingles) -> str:
     numbers = [f"{number:,.0f}" for number in rows.values()]
     width, number_width = max(map(len, rows)), max(map(len, numbers))
     lines = [f"{name:<{width}}  {number:>{number_width}}" for name, number in zip(rows, numbers)]
-    unit = {"char": "character", "byte": "byte", "word": "word"}[shingles.unit]
     shingled = counted(figures["shingled"], "text")
-    lines.append(f"Lengths are in bytes; shingles are the distinct ones of {counted(shingles.n, unit)}, of {shingled}.")
+    lines.append(f"Lengths are in bytes; shingles are the distinct ones of {options.length(shingles)}, of {shingled}.")
     return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_fil
 from lsh.files.records import FOLDER, KNOWN, Block, Format, ReadOptions, Record, Values, decoded, microseconds
 from lsh.storage.disk import STANDARD, changed
 from lsh.storage.inputs import content
-from lsh.storage.locations import has_files, identity, is_folder, is_stream, lies_in, names_folder, pipe_of, same_file
+from lsh.storage.locations import has_files, identity, is_folder, is_stream, lies_in, names_folder, pipe_of
 from lsh.storage.remote import Place, check_target
 from lsh.storage.targets import FolderTarget, Target
 from lsh.storage.urls import is_url, local, shown, shown_in
@@ -50,7 +50,6 @@ __all__ = [
     "names_folder",
     "pipe_of",
     "prefetched",
-    "same_file",
     "same_key",
     "shown",
     "shown_in",

@@ -141,8 +141,9 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
     return found[:required], found[required:], table.found_spans()
 
 
-def line_cells(bytes block not None, bytes separator not None, tuple places not None, size_t least, size_t most):
-    r"""Find cells of lines.
+def delimited_cells(bytes block not None, bytes separator not None, tuple places not None, size_t min_cells,
+                    size_t max_cells, bint quotes):
+    r"""Find cells of lines, or of records of CSV.
 
     Parameters
     ----------
@@ -151,61 +152,37 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
     separator : bytes
         One byte between cells; a newline for lines of one cell.
     places : tuple of int
-        Which cells, counted from 0; less than `least`.
-    least, most : int
-        The number of cells that a line may have.
-
-    Returns
-    -------
-    (list of Batch, numpy.ndarray), or None
-        For each place the cells there; where the lines are, as `json_fields` returns it. ``None`` if a line has fewer
-        or more cells.
-    """
-    cdef _FieldTable table = _cell_table(block, places, least, False)
-    if len(separator) != 1:
-        raise ValueError(f"separator must be one byte, got {separator!r}")
-    cdef uint8_t by = separator[0]
-    with nogil:
-        table.rows = c.lsh_read_lines(table.start, table.size, by, table.places, table.columns, least, most,
-                                      table.found, table.spans)
-    return _found_cells(table)
-
-
-def csv_cells(bytes block not None, bytes separator not None, tuple places not None, size_t least, size_t most):
-    """Find cells of records of CSV, as `line_cells` does.
+        Which cells, counted from 0; less than `min_cells`.
+    min_cells, max_cells : int
+        The number of cells that a record may have.
+    quotes : bool
+        Whether the records are those of CSV, in which a quoted cell may hold separators and newlines.
 
     Returns
     -------
     (list of Batch, numpy.ndarray, int), or None
-        The cells and the places of the records, and how many bytes of the block are whole records. ``None`` if a
-        record is malformed or ambiguous.
+        For each place the cells there; where the records are, as `json_fields` returns it; and how many bytes of the
+        block are whole records, fewer than all in CSV only. ``None`` if a record is malformed or ambiguous, or has
+        fewer or more cells.
     """
-    cdef _FieldTable table = _cell_table(block, places, least, True)
+    cdef _FieldTable table = _FieldTable(block, places, quotes)
+    cdef size_t used = table.size
+    cdef Py_ssize_t i, place
     if len(separator) != 1:
         raise ValueError(f"separator must be one byte, got {separator!r}")
-    cdef size_t used = 0
     cdef uint8_t by = separator[0]
-    with nogil:
-        table.rows = c.lsh_read_csv(table.start, table.size, by, table.places, table.columns, least, most,
-                                    table.decoded, table.found, table.spans, &used)
-    found = _found_cells(table)
-    return None if found is None else (*found, used)
-
-
-cdef tuple _found_cells(_FieldTable table):
-    """Return the cells and the places of the records; ``None`` if a record is malformed or ambiguous."""
-    if table.rows == _NOT_PLAIN:
-        return None
-    return [table.column(i, False) for i in range(table.columns)], table.found_spans()
-
-
-cdef _FieldTable _cell_table(bytes block, tuple places, size_t least, bint decodes):
-    """Return a table for the cells at these places, which every record must have."""
-    cdef _FieldTable table = _FieldTable(block, places, decodes)
-    cdef Py_ssize_t i, place
     for i in range(table.columns):
         place = places[i]  # converted once: the value that is checked is the one that is used
-        if place < 0 or <size_t> place >= least:
-            raise ValueError(f"places must be from 0 to {least} - 1, got {place}")
+        if place < 0 or <size_t> place >= min_cells:
+            raise ValueError(f"places must be from 0 to {min_cells} - 1, got {place}")
         table.places[i] = place
-    return table
+    with nogil:
+        if quotes:
+            table.rows = c.lsh_read_csv(table.start, table.size, by, table.places, table.columns, min_cells, max_cells,
+                                        table.decoded, table.found, table.spans, &used)
+        else:
+            table.rows = c.lsh_read_lines(table.start, table.size, by, table.places, table.columns, min_cells,
+                                          max_cells, table.found, table.spans)
+    if table.rows == _NOT_PLAIN:
+        return None
+    return [table.column(i, False) for i in range(table.columns)], table.found_spans(), used

@@ -12,16 +12,16 @@ from io import BytesIO
 from typing import IO
 
 from lsh.base.errors import InputError, Parameter, Words
+from lsh.base.file_io import read_at
 from lsh.files._fields import count_lines
 from lsh.files.records import ReadCounts
 from lsh.storage import compression
-from lsh.storage.disk import read_at
 
 READ_SIZE = 1 << 20  # bytes that are read at once
 PROBE_SIZE = 1 << 14  # bytes in which the end of a line is searched first
 
 
-class Stream:
+class LineStream:
     """The lines of a file, read one at a time or in blocks.
 
     Parameters
@@ -30,8 +30,8 @@ class Stream:
         Whole lines.
     newline : bytes
         The bytes that end a line.
-    number, offset : int
-        The number of the line before the first, and the bytes of the file before it.
+    offset : int, optional
+        The bytes of the file before the first line.
 
     Attributes
     ----------
@@ -41,13 +41,13 @@ class Stream:
         The bytes of the file before the next line.
     """
 
-    def __init__(self, blocks: Iterator[bytes], newline: bytes, number: int = 0, offset: int = 0) -> None:
+    def __init__(self, blocks: Iterator[bytes], newline: bytes, offset: int = 0) -> None:
         self._blocks, self._newline = blocks, newline
         self._waiting: list[bytes] = []  # lines, the next one last
         self._back = b""
-        self.number, self.offset = number, offset
+        self.number, self.offset = 0, offset
 
-    def __iter__(self) -> Stream:
+    def __iter__(self) -> LineStream:
         return self
 
     def __next__(self) -> bytes:
@@ -85,10 +85,6 @@ class Stream:
         """Return the number of lines of a block; the last one may have no end."""
         return count_lines(block) if self._newline == b"\n" else len(split(block, self._newline))
 
-    def again(self, block: bytes) -> Stream:
-        """Return the lines of the block that was read last as a stream with the same line numbers and offsets."""
-        return Stream(iter([block]), self._newline, self.number - self.count(block), self.offset - len(block))
-
 
 def split(block: bytes, newline: bytes) -> list[bytes]:
     """Return the lines of a block, with their ends."""
@@ -110,11 +106,11 @@ def file_blocks(file: int, newline: bytes, begin: int) -> Iterator[bytes]:
     at = begin
     while True:
         probe, stop = at + max(READ_SIZE - PROBE_SIZE, 0), 0
-        while not stop and (data := read_at(file, probe, PROBE_SIZE)):
+        while not stop and (data := read_at(file, PROBE_SIZE, probe)):
             found = _last_end(data, newline, probe - begin)
             stop = probe + found if found else 0
             probe += PROBE_SIZE
-        block = read_at(file, at, (stop or probe + PROBE_SIZE) - at)
+        block = read_at(file, (stop or probe + PROBE_SIZE) - at, at)
         if not block:
             return
         yield block

@@ -1,7 +1,7 @@
 """Documents in files: reading them, and writing the kept ones.
 
 `Documents` are files of one format, or a folder of texts. They are parsed once. Later, single documents are read by
-their positions, and the kept records are copied by their places. The formats are in `jsonl`, `separated`, `tables` and
+their positions, and the kept records are copied by their places. The formats are in `text_formats`, `tables` and
 `folder`, the places of records in `places`, files themselves in `storage`, and `finding` tells which files are read.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -324,18 +324,15 @@ def write_kept(
     if len(flags) != reader.count:
         what = "grew" if len(flags) < reader.count else "shrank"
         raise InputError(documents.name, f"it {what} while it was read; run again when nothing writes to it")
+    starts = dict(zip(documents.inputs, accumulate((file.size for file in documents.inputs), initial=0)))
 
-    furthest = 0
-
-    def reported() -> None:
-        nonlocal furthest
-        furthest = max(furthest, documents.position)  # it is 0 while a thread has closed a file that it read to the end
-        report(furthest)
+    def reported(file: Input, position: int | None) -> None:
+        report(starts[file] + (position or 0))
 
     if isinstance(reader, Folder):
         if not isinstance(target, FolderTarget):
             raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
-        reader.write_kept(flags, target, reported)
+        reader.write_kept(flags, target, lambda: report(reader.position))
     elif isinstance(target, (Target, ShardTarget)):
         reader.write_kept(flags, target, reported, values)
     else:

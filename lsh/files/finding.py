@@ -36,7 +36,7 @@ ml clj el lisp ex erl dart zig v asm s
 TEXT_ENDINGS = frozenset(_ENDINGS.split())
 
 
-class Source(NamedTuple):
+class FoundFile(NamedTuple):
     """A file, or a folder in which each file is a document; `state` is that of a file that a URL names."""
 
     path: str
@@ -50,7 +50,7 @@ class Sources(NamedTuple):
     Special files are pipes, sockets and devices. `repeated` are the names by which files are named once more.
     """
 
-    found: list[Source]
+    found: list[FoundFile]
     hidden: int
     named: list[Place]
     pattern: str | None
@@ -102,7 +102,7 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
     InputError
         If the format of a file is unknown, formats differ, or there is a pattern but no folder.
     """
-    found: list[Source] = []
+    found: list[FoundFile] = []
     hidden = special = 0
     if pattern is not None and not any(place.is_folder for place in places):
         name = urls.shown(places[0].path)
@@ -114,7 +114,7 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
             found += _of_folder(place.path, {name: states[name] for name in names}, given)
             hidden, special = hidden + num_hidden + len(states) - len(names), special + num_special
         else:
-            found.append(Source(place.path, _format_of(place.path, given), place.state))
+            found.append(FoundFile(place.path, _format_of(place.path, given), place.state))
     first = found[0]
     for path, format, _ in found:
         if format.name != first.format.name:
@@ -124,7 +124,7 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
     if first.format.name == FOLDER and len(found) > 1:
         problem = "a folder of texts cannot be combined with other inputs; name this folder only"
         raise InputError(urls.shown(first.path), problem)
-    once: dict[str, Source] = {}
+    once: dict[str, FoundFile] = {}
     repeated = []
     for source in found:
         key = same_key(source.path)
@@ -206,10 +206,10 @@ def _without_marked(names: Sequence[str], given: Format | None) -> Sequence[str]
     return others if any(format in (*FORMATS, *TABLES) for format in formats) else names
 
 
-def _of_folder(folder: str, names: Mapping[str, RemoteState | None], given: Format | None) -> list[Source]:
+def _of_folder(folder: str, names: Mapping[str, RemoteState | None], given: Format | None) -> list[FoundFile]:
     """Return the data files of a folder, or the folder itself if it holds texts."""
     if given is not None and given.name == FOLDER:
-        return [Source(folder, given)]
+        return [FoundFile(folder, given)]
     formats = [_format_in_folder(name, given) for name in names]
     examples: dict[str, str] = {}  # a file of each kind
     for name, format in zip(names, formats):
@@ -221,9 +221,9 @@ def _of_folder(folder: str, names: Mapping[str, RemoteState | None], given: Form
             urls.shown(folder), f"{examples[kind]!r} in it is not {given.name}; choose files with " + PATTERN
         )
     if kind == FOLDER:
-        return [Source(folder, Format(FOLDER, ""))]
+        return [FoundFile(folder, Format(FOLDER, ""))]
     place = location(folder)
-    return [Source(place.within(name), format, names[name]) for name, format in zip(names, formats)]
+    return [FoundFile(place.within(name), format, names[name]) for name, format in zip(names, formats)]
 
 
 def _format_in_folder(name: str, given: Format | None) -> Format:

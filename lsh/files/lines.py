@@ -4,9 +4,9 @@ A file is cut into records: lines or, in CSV, one line or more. The first readin
 can be parsed again without the others, and is written byte for byte. Lines end at a newline only. UTF-8 is checked only
 if a format requires it; lines in other encodings become UTF-8 before a reader sees them.
 
-The `Reader` of each format, in `jsonl` and `separated`, parses the records in two ways: `many` parses a block of whole
-lines in C, `one` a single record in Python. `many` returns ``None`` for a block that is not plain; `one` then reads its
-records, and names the line of an error. Both ways give the same documents.
+The `Reader` of each format, in `text_formats`, parses the records in two ways: `many` parses a block of whole lines in
+C, `one` a single record in Python. `many` returns ``None`` for a block that is not plain; `one` then reads about as
+many bytes record by record, and names the line of an error. Both ways give the same documents.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import accumulate, chain, islice, tee
+from itertools import accumulate, chain, tee
 from typing import IO, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -25,11 +25,12 @@ import numpy as np
 from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget
 from lsh.base.errors import InputError, Words, message, words_of
+from lsh.base.file_io import read_at
 from lsh.files.blocks import (
     BY_MARK,
     MARKS,
     READ_SIZE,
-    Stream,
+    LineStream,
     blocks,
     check_mark,
     chunks,
@@ -55,8 +56,8 @@ from lsh.files.records import (
     utf8,
 )
 from lsh.storage import compression
-from lsh.storage.disk import descriptor, read_at
-from lsh.storage.inputs import Input
+from lsh.storage.disk import descriptor
+from lsh.storage.inputs import Input, Report
 from lsh.storage.targets import ShardTarget, Target
 from lsh.text.batch import Batch
 
@@ -115,8 +116,6 @@ class Reader(ABC):
     ----------
     format : str
         The name of the format.
-    spans_lines : bool
-        Whether a record may have more than one line.
     has_blanks : bool
         Whether there are blank lines, which are no records.
     checks_utf8 : bool
@@ -126,7 +125,6 @@ class Reader(ABC):
     """
 
     format: ClassVar[str]
-    spans_lines: ClassVar[bool] = False
     has_blanks: ClassVar[bool] = False
     checks_utf8: ClassVar[bool] = False
     has_header: ClassVar[bool] = False
@@ -152,7 +150,7 @@ class Reader(ABC):
         """Find the columns by the first record of a file, in formats that have a header."""
         raise NotImplementedError
 
-    def records(self, lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
+    def records(self, lines: LineStream, name: str, encoding: str) -> Iterator[RawRecord]:
         """Cut a file into records."""
         for record in line_records(lines, name, encoding):
             if not (self.has_blanks and record.cells and is_blank(record.cells[0])):
@@ -266,7 +264,7 @@ class Lines:
         self,
         keep: Flags,
         target: Target | ShardTarget,
-        report: Callable[[], object],
+        report: Report,
         values: Iterator[Values | None] | None,
     ) -> None:
         """Write the header and the records that are kept; call `report` between parts."""
@@ -363,7 +361,7 @@ class _Pass:
 
     def _single(self, file: Input, raw: bytes, number: int) -> Record:
         """Parse a record again."""
-        found = list(self._reader.records(Stream(iter([raw]), self.newline), file.name, self._encoding))
+        found = list(self._reader.records(LineStream(iter([raw]), self.newline), file.name, self._encoding))
         if len(found) != 1 or found[0].problem:
             raise file.changed()
         return _document(self._reader.one(found[0]), number, os.fsencode(file.name))
@@ -372,7 +370,7 @@ class _Pass:
         self,
         keep: Flags,
         target: Target | ShardTarget,
-        report: Callable[[], object],
+        report: Report,
         values: Iterator[Values | None] | None,
     ) -> None:
         """Write the kept records, as they were read or with added fields, after the first mark and header of a part."""
@@ -391,14 +389,10 @@ class _Pass:
                 if keep[first:stop].any():
                     part.write(end)
                     if values is None:
-                        self._copy(number, file, keep, part, report)
+                        file.copy(self._kept_parts(number, keep), part.write, report)
                     else:
                         self._add(number, file, keep, part, report, values)
                     end = self._incomplete.get(number, b"") if keep[stop - 1] else b""
-
-    def _copy(self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object]) -> None:
-        """Write the kept records of a file."""
-        file.copy(self._kept_parts(number, keep), part.write, report)
 
     def _add(
         self,
@@ -406,7 +400,7 @@ class _Pass:
         file: Input,
         keep: Flags,
         part: Target,
-        report: Callable[[], object],
+        report: Report,
         values: Iterator[Values | None],
     ) -> None:
         """Write the kept records of a file with added fields."""
@@ -419,7 +413,7 @@ class _Pass:
                 except ValueError as error:
                     raise InputError(file.name, f"record {place:,}: " + words_of(error)) from None
             part.write(b"".join(lines))
-            report()
+            report(file, file.position)
 
     def _added(self, raw: bytes, add: Callable[[bytes], tuple[bytes, int]]) -> bytes:
         """Return a line with what a function adds to it; all other bytes stay."""
@@ -443,7 +437,7 @@ class _Pass:
     # ---- records by reading ----
 
     @contextmanager
-    def _opened(self, file: Input, is_first: bool) -> Iterator[tuple[bytes, bytes, Stream]]:
+    def _opened(self, file: Input, is_first: bool) -> Iterator[tuple[bytes, bytes, LineStream]]:
         """Open a file; yields its byte order mark and its header, both may be empty, and the lines after them."""
         try:
             with file.opened() as opened:
@@ -459,12 +453,12 @@ class _Pass:
         except compression.DamagedError as error:
             raise file.damaged(error, _complete_lines(file)) from error
 
-    def _lines_of(self, file: Input, opened: IO[bytes], is_first: bool) -> tuple[bytes, Stream]:
+    def _lines_of(self, file: Input, opened: IO[bytes], is_first: bool) -> tuple[bytes, LineStream]:
         """Return the byte order mark, or no bytes, and the lines; the encoding is known then."""
         encoding = self._options.codec
         number = descriptor(opened)
         read = iter(()) if number is not None else chunks(opened)
-        start = next(read, b"") if number is None else read_at(number, 0, MAX_START)
+        start = next(read, b"") if number is None else read_at(number, MAX_START, 0)
         file.check_plain(start)
         if self._options.encoding is None:
             check_mark(start, file.name)
@@ -479,14 +473,14 @@ class _Pass:
             found = blocks(chain([start[len(mark) :]], read), self.newline)
         else:
             found = file_blocks(number, self.newline, len(mark))
-        lines = Stream(found, self.newline, offset=len(mark))
+        lines = LineStream(found, self.newline, offset=len(mark))
         self._check_start(file, lines)
         return mark, lines
 
-    def _check_start(self, file: Input, lines: Stream) -> None:
+    def _check_start(self, file: Input, lines: LineStream) -> None:
         """Let the reader look at the first line that is not blank."""
         block = lines.block()
-        start = Stream(iter([block[:MAX_START]]), self.newline)
+        start = LineStream(iter([block[:MAX_START]]), self.newline)
         for record in line_records(start, file.name, self._encoding):
             if record.cells and not is_blank(record.cells[0]):
                 problem = self._reader.start_problem(record.cells[0].decode("utf-8", "replace"))
@@ -495,29 +489,26 @@ class _Pass:
                 break
         lines.give_back(block)
 
-    def _blocks_of(self, file: Input, lines: Stream) -> Iterator[Block]:
+    def _blocks_of(self, file: Input, lines: LineStream) -> Iterator[Block]:
         """Yield the documents of a file."""
         notes_bytes = self._encoding == "utf-8" and not self._reader.checks_utf8
-        while True:
-            if not self._reader.is_ready:
-                yield from self._one_by_one(file, lines, 1)
-            block = lines.block()
-            if not block:
-                return
+        is_first = not self._reader.is_ready  # the first record shows the columns, and is read by itself
+        while block := lines.block():
             if notes_bytes and not block.isascii():
                 note_bytes(self._counts, block, file.name, lines.number - lines.count(block) + 1)
-            block, columns = self._grown(block, lines)
-            if columns is not None:
+            columns = None
+            if self._reader.is_ready:
+                block, columns = self._grown(block, lines)
+            if columns is None:
+                lines.give_back(block)
+                yield from gathered(self._documents(file, lines, 1 if is_first else len(block)))
+            else:
                 offset = lines.offset - len(block)
                 lines.give_back(block[columns.size :])
                 yield self._numbered(columns, file, block, offset)
-            elif self._reader.spans_lines:  # to the end, as the last record may not end with the block
-                lines.give_back(block)
-                yield from self._one_by_one(file, lines)
-            else:
-                yield from self._one_by_one(file, lines.again(block))
+            is_first = False
 
-    def _grown(self, block: bytes, lines: Stream) -> tuple[bytes, FieldColumns | None]:
+    def _grown(self, block: bytes, lines: LineStream) -> tuple[bytes, FieldColumns | None]:
         """Read a block; add the next lines to it as long as its first record is not whole."""
         columns = self._many(block)
         while columns is not None and not columns.size:
@@ -535,13 +526,13 @@ class _Pass:
             return self._reader.many(block)
         raws = split(block, self.newline)
         try:
-            recoded = [_recoded(raw, self._encoding) for raw in raws]
+            own = [recoded(raw, self._encoding) for raw in raws]
         except UnicodeError:
             return None
-        columns = self._reader.many(b"".join(recoded))
+        columns = self._reader.many(b"".join(own))
         if columns is None:
             return None
-        places = np.array([[0, *accumulate(map(len, one))] for one in (recoded, raws)])  # records are whole lines
+        places = np.array([[0, *accumulate(map(len, one))] for one in (own, raws)])  # records are whole lines
         ends = columns.spans[:, 0] + columns.spans[:, 1]
         at, stop, size = (
             places[1][np.searchsorted(places[0], one)] for one in (columns.spans[:, 0], ends, columns.size)
@@ -583,13 +574,11 @@ class _Pass:
 
         return Block(columns.texts, ids, sources, columns.ranks)
 
-    def _one_by_one(self, file: Input, lines: Stream, max_documents: int | None = None) -> Iterator[Block]:
-        return gathered(islice(self._documents(file, lines), max_documents))
-
-    def _documents(self, file: Input, lines: Stream) -> Iterator[Record]:
-        """Yield the records that are documents, each read by itself."""
-        name = os.fsencode(file.name)
-        for record in self._reader.records(lines, file.name, self._encoding):
+    def _documents(self, file: Input, lines: LineStream, size: int) -> Iterator[Record]:
+        """Yield the records that are documents, each read by itself; they end when `size` bytes or more are read."""
+        name, stop = os.fsencode(file.name), lines.offset + size
+        records = self._reader.records(lines, file.name, self._encoding)
+        while lines.offset < stop and (record := next(records, None)) is not None:
             self._number += 1
             begin = lines.offset - len(record.raw)
             try:
@@ -623,7 +612,7 @@ def _document(fields: Fields, number: int, file: bytes) -> Record:
     return Record(identity, fields.text, file if fields.source is None else fields.source, fields.rank)
 
 
-def _recoded(raw: bytes, encoding: str) -> bytes:
+def recoded(raw: bytes, encoding: str) -> bytes:
     """Return a line in UTF-8.
 
     Raises
@@ -631,17 +620,19 @@ def _recoded(raw: bytes, encoding: str) -> bytes:
     UnicodeError
         If it cannot be decoded, or has a line feed within it.
     """
+    if encoding == "utf-8":
+        return raw
     line = utf8(raw.decode(encoding))
     if b"\n" in line[:-1]:
         raise UnicodeError("a line feed within a line")
     return line
 
 
-def line_records(lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
+def line_records(lines: LineStream, name: str, encoding: str) -> Iterator[RawRecord]:
     """Return the lines of a file as records of one cell."""
     for raw in lines:
         try:
-            line = raw if encoding == "utf-8" else _recoded(raw, encoding)
+            line = recoded(raw, encoding)
         except UnicodeError as error:
             yield RawRecord(raw, (), name, lines.number, undecodable(encoding, error))
         else:

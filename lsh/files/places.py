@@ -49,7 +49,7 @@ class Located(NamedTuple):
             yield self.chosen(slice(first, stop))
 
 
-class _File(NamedTuple):
+class _FileStart(NamedTuple):
     position: int  # of its first record
     entry: int
     number: int  # of records before it, with skipped ones
@@ -75,14 +75,14 @@ class Places:
     def __init__(self, spill: MemoryBudget) -> None:
         self._entries = spill.column(np.uint32)
         self._waiting = array("I")  # entries that were added one by one
-        self._files: list[_File] = []
+        self._files: list[_FileStart] = []
         self._end = self._number = 0
         self.count = 0
 
     def begin_file(self) -> None:
         """Begin the next file."""
         self._store()
-        self._files.append(_File(self.count, len(self._entries), self._number))
+        self._files.append(_FileStart(self.count, len(self._entries), self._number))
         self._end = 0
 
     def add(self, begins: Array, ends: Array) -> None:

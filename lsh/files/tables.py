@@ -42,7 +42,7 @@ from lsh.files.records import (
     place_of,
     utf8,
 )
-from lsh.storage.inputs import Input
+from lsh.storage.inputs import Input, Report
 from lsh.storage.targets import ShardTarget, Target
 from lsh.text.batch import Batch
 from lsh.text.collections import as_batch
@@ -260,7 +260,7 @@ class Tables:
         self,
         keep: Flags,
         target: Target | ShardTarget,
-        report: Callable[[], object],
+        report: Report,
         values: Iterator[Values | None] | None,
     ) -> None:
         """Write the rows that are kept, also with added columns; call `report` between parts."""
@@ -279,7 +279,7 @@ class Tables:
                         _write_group(file.name, rows, schema, flags, writer)
                         position += size
                         file.share_read = table.share(position - first)
-                        report()
+                        report(file, file.position)
 
     def _with_names(self, name: str) -> Any:
         """Return the schema with the added columns: the id, a float, strings.

@@ -21,14 +21,14 @@ import sys
 import threading
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import ClassVar, NamedTuple
 
 from lsh.base.errors import InputError, Parameter, Words, message, saying
 from lsh.base.wording import counted
-from lsh.files._fields import csv_cells, json_fields, line_cells
-from lsh.files.blocks import Stream
-from lsh.files.lines import FieldColumns, Fields, RawRecord, Reader, Spans, joined
+from lsh.files._fields import delimited_cells, json_fields
+from lsh.files.blocks import LineStream
+from lsh.files.lines import FieldColumns, Fields, RawRecord, Reader, Spans, joined, recoded
 from lsh.files.records import (
     FIELD,
     ID_COLUMN,
@@ -64,26 +64,18 @@ _CSV_PROBLEMS = {  # by the first word of the message of `csv`
 }
 
 
-class _CellLimit:
-    """Raises the limit of `csv`, which the whole process shares, while a record is read, in any thread."""
-
-    def __init__(self) -> None:
-        self._lock, self._users, self._before = threading.Lock(), 0, 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._users:
-                self._before = csv.field_size_limit(MAX_CELL_LENGTH)
-            self._users += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._users -= 1
-            if not self._users:
-                csv.field_size_limit(self._before)
+_limit = threading.Lock()
 
 
-_cell_limit = _CellLimit()
+@contextmanager
+def _large_cells() -> Iterator[None]:
+    """Raise the limit of `csv`, which the whole process shares; one thread at a time."""
+    with _limit:
+        before = csv.field_size_limit(MAX_CELL_LENGTH)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
 
 
 class PlainText(Reader):
@@ -98,8 +90,8 @@ class PlainText(Reader):
 
     def many(self, block: bytes) -> FieldColumns | None:
         """Read whole lines."""
-        found = line_cells(block, b"\n", (0,), 1, 1)
-        return None if found is None else FieldColumns(len(block), found[1], found[0][0])
+        found = delimited_cells(block, b"\n", (0,), 1, 1, quotes=False)
+        return None if found is None else FieldColumns(found[2], found[1], found[0][0])
 
 
 class _Layout(NamedTuple):
@@ -118,7 +110,7 @@ class _Layout(NamedTuple):
         """Return the places of the cells to read: the text's, then those of the other fields, if there are any."""
         return (*self.texts, *(place for place in (self.identity, self.source, self.rank) if place is not None))
 
-    def columns(self, size: int, spans: Spans, cells: Sequence[Batch]) -> tuple[FieldColumns, Batch | None]:
+    def columns(self, cells: Sequence[Batch], spans: Spans, size: int) -> tuple[FieldColumns, Batch | None]:
         """Return the fields without the ranks, and the cells of these, given the cells at `places`."""
         columns: dict[int | None, Batch] = dict(zip(self.places(), cells))
         texts = [columns[place] for place in self.texts]
@@ -147,6 +139,7 @@ class _Separated(Reader):
     """Reads records of cells; the header or, without one, the first record shows the layout of all."""
 
     DELIMITER: ClassVar[str]  # if none is given
+    HAS_QUOTES: ClassVar[bool]  # around cells that hold delimiters or newlines
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
@@ -228,12 +221,21 @@ class _Separated(Reader):
         rank = None if layout.rank is None else self.rank(record, cells[layout.rank])
         return Fields(identity, b" ".join([cells[place] for place in layout.texts]), source, rank)
 
+    def many(self, block: bytes) -> FieldColumns | None:
+        """Read the whole records of a block."""
+        layout = self._layout
+        if layout is None:
+            return None
+        by = self._delimiter.encode()
+        found = delimited_cells(block, by, layout.places(), layout.min_cells, layout.max_cells, self.HAS_QUOTES)
+        return None if found is None else self.ranked(*layout.columns(*found))
+
 
 class Tsv(_Separated):
     """Reads lines of cells with tabs between, or another delimiter."""
 
     format = "tsv"
-    DELIMITER = "\t"
+    DELIMITER, HAS_QUOTES = "\t", False
 
     def _other_delimiter(self, line: str) -> str | None:
         if self._delimiter in line:
@@ -243,21 +245,13 @@ class Tsv(_Separated):
     def _cells(self, record: RawRecord) -> Sequence[bytes]:
         return record.cells[0].split(self._delimiter.encode())
 
-    def many(self, block: bytes) -> FieldColumns | None:
-        """Read whole lines."""
-        layout = self._layout
-        if layout is None:
-            return None
-        found = line_cells(block, self._delimiter.encode(), layout.places(), layout.min_cells, layout.max_cells)
-        return None if found is None else self.ranked(*layout.columns(len(block), found[1], found[0]))
-
 
 class Csv(_Separated):
     """Reads records of CSV, in which a quoted cell may hold newlines; an empty line is no record."""
 
     format = "csv"
-    spans_lines = has_header = True
-    DELIMITER = ","
+    has_header = True
+    DELIMITER, HAS_QUOTES = ",", True
 
     def _other_delimiter(self, line: str) -> str | None:
         """Return the delimiter by which the first cell ends first, ``None`` if it is the expected one."""
@@ -275,14 +269,13 @@ class Csv(_Separated):
         is_plain = not any(one in cell for one in (self._delimiter.encode(), b'"', b"\r", b"\n"))
         return cell if is_plain else b'"%b"' % cell.replace(b'"', b'""')
 
-    def records(self, lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
+    def records(self, lines: LineStream, name: str, encoding: str) -> Iterator[RawRecord]:
         """Cut a file into records."""
-        is_utf8 = encoding == "utf-8"
         read: list[bytes] = []  # the lines of the current record
 
         def decoded(line: bytes) -> str:
             read.append(line)
-            return line.decode(encoding, "surrogateescape" if is_utf8 else "strict")
+            return recoded(line, encoding).decode("utf-8", "surrogateescape")
 
         reader = csv.reader(map(decoded, lines), delimiter=self._delimiter, strict=True)
         while True:
@@ -290,28 +283,17 @@ class Csv(_Separated):
             number, problem = lines.number + 1, ""
             cells: Sequence[bytes] = ()
             try:
-                with _cell_limit:
-                    row = next(reader)
-                cells = [cell.encode("utf-8", "surrogateescape" if is_utf8 else "surrogatepass") for cell in row]
-            except StopIteration:
-                return
+                with _large_cells():
+                    row = next(reader, None)
+                if row is None:
+                    return
+                cells = [cell.encode("utf-8", "surrogateescape") for cell in row]
             except UnicodeError as error:
                 number, problem = lines.number, undecodable(encoding, error)
             except csv.Error as error:
                 problem = f"not CSV ({_CSV_PROBLEMS.get(str(error).partition(' ')[0], str(error))})"
             if cells or problem:  # else an empty line
                 yield RawRecord(b"".join(read), cells, name, number, problem)
-
-    def many(self, block: bytes) -> FieldColumns | None:
-        """Read the whole records of a block."""
-        if self._layout is None:
-            return None
-        layout = self._layout
-        found = csv_cells(block, self._delimiter.encode(), layout.places(), layout.min_cells, layout.max_cells)
-        if found is None:
-            return None
-        cells, spans, size = found
-        return self.ranked(*layout.columns(size, spans, cells))
 
 
 def _named_layout(header: RawRecord, cells: Sequence[bytes], options: ReadOptions) -> _Layout:

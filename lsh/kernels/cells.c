@@ -40,7 +40,7 @@ static void add_cell(row *r, const uint8_t *bytes, size_t length)
 }
 
 size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
-                      size_t least, size_t most, lsh_field *found, lsh_span *spans)
+                      size_t min_cells, size_t max_cells, lsh_field *found, lsh_span *spans)
 {
     const uint8_t *at = block, *const end = block + size, *stop, *newline, *cell;
     size_t rows = 0;
@@ -55,7 +55,7 @@ size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, cons
             at = cell + 1;
         }
         add_cell(&r, at, (size_t)(stop - at));
-        if (r.count < least || r.count > most)
+        if (r.count < min_cells || r.count > max_cells)
             return SIZE_MAX;
         at = newline ? newline + 1 : end;
         spans[rows++] = (lsh_span){(size_t)(start - block), (size_t)(at - start)};
@@ -105,7 +105,7 @@ static size_t undouble(const uint8_t *at, const uint8_t *end, uint8_t *out)
 }
 
 size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
-                    size_t least, size_t most, uint8_t *out, lsh_field *found, lsh_span *spans, size_t *used)
+                    size_t min_cells, size_t max_cells, uint8_t *out, lsh_field *found, lsh_span *spans, size_t *used)
 {
     const uint8_t *at = block, *const end = block + size, *stop;
     size_t rows = 0, length;
@@ -149,7 +149,7 @@ size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const 
         }
         if (at < end)
             at += 1 + (*at == '\r');
-        if (r.count < least || r.count > most)
+        if (r.count < min_cells || r.count > max_cells)
             return SIZE_MAX;
         spans[rows++] = (lsh_span){(size_t)(start - block), (size_t)(at - start)};
         *used = (size_t)(at - block);

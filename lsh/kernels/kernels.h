@@ -65,14 +65,14 @@ size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, s
                      lsh_field *found, lsh_span *spans);
 
 /* Lines of cells with a separator between, which end at "\n" or "\r\n": the cells at those places, counted from 0, of rows
- * that have from `least` to `most` cells. */
+ * that have from `min_cells` to `max_cells` cells. */
 size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
-                      size_t least, size_t most, lsh_field *found, lsh_span *spans);
+                      size_t min_cells, size_t max_cells, lsh_field *found, lsh_span *spans);
 
 /* Records of CSV (RFC 4180) with a separator between cells, without quotes in cells that are not quoted; empty lines are
  * not records. `used` is set to the bytes of whole records: after them a record may begin that does not end in the block. */
 size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
-                    size_t least, size_t most, uint8_t *out, lsh_field *found, lsh_span *spans, size_t *used);
+                    size_t min_cells, size_t max_cells, uint8_t *out, lsh_field *found, lsh_span *spans, size_t *used);
 
 /* ---- shingle.c: where the shingles of a text are ---- */
 

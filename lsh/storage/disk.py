@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, Any, NamedTuple
 
-from lsh.base import file_io
 from lsh.base.budget import temporary_errors
 from lsh.base.errors import InputError
 
@@ -77,15 +76,6 @@ def descriptor(file: IO[bytes]) -> int | None:
         return file.fileno()
     except OSError:
         return None
-
-
-def read_at(file: int, begin: int, size: int) -> bytes:
-    """Return bytes of a file, by its descriptor, and put its position behind them; fewer at the end of the file."""
-    data = file_io.read_at(file, size, begin)
-    while data and len(data) < size and (more := file_io.read_at(file, size - len(data), begin + len(data))):
-        data += more  # a system reads at most about 2 GB at once
-    os.lseek(file, begin + len(data), os.SEEK_SET)
-    return data
 
 
 class LocalFile:

@@ -16,14 +16,17 @@ import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.errors import InputError, Parameter, message
+from lsh.base.file_io import read_at
 from lsh.base.prefetch import prefetched
 from lsh.storage import compression, disk, remote, urls
-from lsh.storage.disk import BUFFER, STANDARD, descriptor, read_at
+from lsh.storage.disk import BUFFER, STANDARD, descriptor
 from lsh.storage.locations import location
 from lsh.storage.remote import Part
 
 COMPRESSED_START = 16  # bytes: enough to recognise each compression
 MAX_GAP, MAX_READ = 1 << 12, 1 << 23  # bytes between two ranges that are read together, and of all of these
+
+Report = Callable[["Input", "int | None"], object]  # is told how many bytes of a file have been read
 
 
 class Input:
@@ -65,7 +68,6 @@ class Input:
         self._remote = source if isinstance(source, remote.RemoteFile) and not packed else None
         self._file: IO[bytes] | None = None  # while it is read
         self.share_read: float | None = None  # for a format that is not read from the start to the end
-        self.place: int | None = None  # of what is done, while a thread reads what comes behind it
 
     def close(self) -> None:
         """Delete a temporary copy."""
@@ -75,11 +77,11 @@ class Input:
     def opened(self) -> Iterator[IO[bytes]]:
         """Open the file, unpacked; reading it may raise `compression.DamagedError`; see `damaged`."""
         with self._source.opened() as file:
-            self._file, self.share_read, self.place = file, None, None
+            self._file, self.share_read = file, None
             try:
                 yield compression.unpacked(file, self.packed) if self.packed else file
             finally:
-                self._file = self.place = None
+                self._file = None
 
     def parts(self, parts: Iterable[Part]) -> Iterator[bytes]:
         """Yield the bytes of each part, unpacked; all ranges ascend. Neighbours are read together."""
@@ -99,15 +101,12 @@ class Input:
             except compression.DamagedError as error:
                 raise self.damaged(error) from error
 
-    def copy(self, parts: Iterable[Part], write: Callable[[bytes], object], report: Callable[[], object]) -> None:
+    def copy(self, parts: Iterable[Part], write: Callable[[bytes], object], report: Report) -> None:
         """Give the bytes of each part to `write`; call `report` after each part."""
-        read = ((self.bytes_read, data) for data in self.parts(parts))
-        try:
-            for self.place, data in prefetched(read):  # a part is read while the one before is written
-                write(data)
-                report()
-        finally:
-            self.place = None  # the thread closed the file before the last parts were written
+        read = ((self.position, data) for data in self.parts(parts))
+        for position, data in prefetched(read):  # a part is read while the one before is written
+            write(data)
+            report(self, position)
 
     @property
     def size(self) -> int:
@@ -116,11 +115,6 @@ class Input:
 
     @property
     def position(self) -> int | None:
-        """How many bytes of the file are done, or have been read; ``None`` while it is not open."""
-        return self.bytes_read if self.place is None else self.place
-
-    @property
-    def bytes_read(self) -> int | None:
         """How many bytes of the file have been read, ``None`` while it is not open; for the thread that reads."""
         if self._file is None:
             return None
@@ -158,7 +152,7 @@ class Input:
 
 
 def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array) -> bytes:
-    """Return the bytes of ranges, one after the other; `read` returns bytes by their place and number.
+    """Return the bytes of ranges, one after the other; `read` returns bytes by their number and place.
 
     Ranges with `MAX_GAP` bytes or fewer between them are read together, if they begin in the same `MAX_READ` bytes.
 
@@ -171,7 +165,7 @@ def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array) -> byt
     is_apart = (begins[1:] - ends[:-1] > MAX_GAP) | (begins[1:] // MAX_READ > begins[:-1] // MAX_READ)
     for first, stop in pairwise([0, *(np.flatnonzero(is_apart) + 1).tolist(), len(begins)]):
         begin = int(begins[first])
-        data = read(begin, int(ends[stop - 1]) - begin)
+        data = read(int(ends[stop - 1]) - begin, begin)
         if len(data) < ends[stop - 1] - begin:
             raise EOFError
         if stop - first == 1:
@@ -183,10 +177,10 @@ def joined(read: Callable[[int, int], bytes], begins: Array, ends: Array) -> byt
 
 
 def _skipping(file: IO[bytes]) -> Callable[[int, int], bytes]:
-    """Return a function that reads bytes of an unpacked file by their place and number; the places ascend."""
+    """Return a function that reads bytes of an unpacked file by their number and place; the places ascend."""
     at = 0
 
-    def read(begin: int, size: int) -> bytes:
+    def read(size: int, begin: int) -> bytes:
         nonlocal at
         while at < begin and (skipped := file.read(min(begin - at, BUFFER))):
             at += len(skipped)

@@ -290,12 +290,6 @@ def has_files(path: str) -> bool:
     return location(path).has_files()
 
 
-def same_file(a: str, b: str) -> bool:
-    """Tell whether two paths lead to the same file, by links too, or two URLs."""
-    one, other = location(a), location(b)
-    return type(one) is type(other) and one.key() == other.key()
-
-
 def identity(path: str, written: bool = False) -> object:
     """Return a value that is equal for two names of one file, by links too, or for two URLs of one.
 

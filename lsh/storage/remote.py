@@ -528,12 +528,12 @@ class Upload:
         return len(data)
 
     def _send(self) -> None:
-        self._wait()
         data, self._held, self._num_held = b"".join(self._held), [], 0
         self._start(self._object.write, data)
 
     def _start(self, function: Callable[..., object], *given: object) -> None:
-        """Call a function in the thread: an interrupt of the main thread does not break off a request."""
+        """Call a function in the thread, after the last one; an interrupt of the main thread breaks off no request."""
+        self._wait()
         from concurrent.futures import ThreadPoolExecutor
 
         self._pool = self._pool or ThreadPoolExecutor(1)
@@ -555,7 +555,6 @@ class Upload:
     def complete(self) -> None:
         """Send everything but the request that makes the file appear."""
         self._send()
-        self._wait()
         self._start(self._object.close)
         self._end()
 
@@ -569,9 +568,7 @@ class Upload:
         """Leave no part of a file that did not appear."""
         if self._object is None:
             return
-        with suppress(OSError):
-            self._wait()
-        self._sending = None
+        self._sending = None  # what is being sent comes before the next call, and its error does not matter
         with suppress(OSError):
             self._start(self._object.discard)
             self._end()

@@ -193,8 +193,7 @@ class _LocalFolder:
         return place
 
     def commit(self) -> None:
-        """Put the folder, or its files, in place, unless a signal has asked the command to end."""
-        signals.check_ended()
+        """Put the folder, or its files, in place."""
         filled = str(self._beside)
         for relative, data in zip(self._copies, contents(list(self._copies.values()))):
             with named_errors(os.path.join(self._name, relative), True), open(self._made(relative), "wb") as file:

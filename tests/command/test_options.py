@@ -15,7 +15,7 @@ import lsh
 from lsh import files, presets
 from lsh.command import inputs, options
 from lsh.command.console import Parser
-from lsh.command.options import Running
+from lsh.command.options import RunOptions
 from lsh.engine.matching import Matching
 from lsh.files import ReadOptions
 from lsh.sketch import planning
@@ -40,7 +40,7 @@ def test_defaults():
     assert options.reading(namespace) == ReadOptions(
         None, None, None, None, None, None, None, None, "error", "error", None
     )
-    assert options.running(namespace) == Running(None, None, None, False, False)
+    assert options.running(namespace) == RunOptions(None, None, None, False, False)
 
 
 def test_values_that_are_given():
@@ -55,7 +55,7 @@ def test_values_that_are_given():
     csv = files.Format("csv", "gz")
     expected = ReadOptions(csv, "a.b", "key", None, None, False, ";", "latin-1", "skip", "empty", "*.md")
     assert options.reading(namespace) == expected
-    assert options.running(namespace) == Running(3, 2_000_000, None, False, True)
+    assert options.running(namespace) == RunOptions(3, 2_000_000, None, False, True)
 
 
 def test_bands_are_given_or_planned_once(tmp_path):

@@ -22,7 +22,7 @@ from lsh.engine.comparing import Pairs, Similarity, keep_similar
 from lsh.engine.deciding import Components, Decisions, Walk, write_links
 from lsh.engine.families import Family
 from lsh.engine.grouping import BucketFinder, BucketTables, pack_low_bits
-from lsh.files._fields import json_fields, line_cells
+from lsh.files._fields import delimited_cells, json_fields
 from lsh.text.batch import Batch, content_keys, extent, same_texts
 from lsh.text.columns import Columns, fixed_width
 from lsh.text.sets import ShingleSets
@@ -176,7 +176,7 @@ def empty(shape: Any = 3, dtype: Any = numpy.int32) -> numpy.ndarray[Any, Any]:
 
 
 WRONG: dict[str, list[Callable[[], object]]] = {
-    "cells": [partial(line_cells, b"a\n", b"\t", (place,), 1, 1) for place in (-1, 1, sys.maxsize)],
+    "cells": [partial(delimited_cells, b"a\n", b"\t", (place,), 1, 1, False) for place in (-1, 1, sys.maxsize)],
     "batch": [
         lambda: Batch(TWO, start=0, stop=3),
         lambda: Batch(TWO, start=-1),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lsh import files
 from lsh.files import blocks, documents, lines, text_formats
-from lsh.files._fields import count_lines, csv_cells, json_fields, line_cells
+from lsh.files._fields import count_lines, delimited_cells, json_fields
 
 MANY = sys.maxsize
 TEXTS = st.one_of(st.text(max_size=40), st.text('ab"\\,\n\r\t é\u2028\U0001f600', max_size=40))
@@ -139,12 +139,12 @@ def test_cells_of_lines(made, end, cells, separated):
     separator = b"\t" if separated else b"\n"
     rows = reference.line_cells(block, separator)
     fits = all(len(row) >= cells for row in rows)
-    found = line_cells(block, separator, tuple(range(cells)), cells, MANY)
+    found = delimited_cells(block, separator, tuple(range(cells)), cells, MANY, False)
     assert (found is not None) == fits
     if found is not None:
         assert list(zip(*[column.tolist() for column in found[0]])) == [tuple(row[:cells]) for row in rows]
         assert lines_at(block, found[1]) == io.BytesIO(block).readlines()
-    exact = line_cells(block, separator, (0,), cells, cells)
+    exact = delimited_cells(block, separator, (0,), cells, cells, False)
     assert (exact is not None) == all(len(row) == cells for row in rows)
 
 
@@ -170,23 +170,23 @@ def test_cells_of_csv(made, sparing, place, by):
         block += by.join(cell if bare else quoted(cell) for cell, bare in zip(cells, plain)) + end
     expected = [cells for cells, _ in made]
     assert reference.csv_cells(block, by) == expected
-    found = csv_cells(block, by, (0,), 1, MANY)
+    found = delimited_cells(block, by, (0,), 1, MANY, True)
     assert found is not None
     assert found[0][0].tolist() == [cells[0] for cells in expected]
     assert found[2] == len(block)
     assert [reference.csv_cells(one, by) for one in lines_at(block, found[1])] == [[cells] for cells in expected]
     place %= len(block) + 1
     newline = block.rfind(b"\n", 0, place) + 1  # where a file is cut
-    begun = csv_cells(block[:newline], by, (0,), 1, MANY)
+    begun = delimited_cells(block[:newline], by, (0,), 1, MANY, True)
     assert begun is not None
     count = len(begun[0][0])
     assert begun[0][0].tolist() == [cells[0] for cells in expected[:count]]
-    rest = csv_cells(block[begun[2] :], by, (0,), 1, MANY)
+    rest = delimited_cells(block[begun[2] :], by, (0,), 1, MANY, True)
     assert rest is not None
     assert rest[0][0].tolist() == [cells[0] for cells in expected[count:]]
     for odd in (b"", b'"', b"\r", b"\0", by, b"\n"):
         damaged = block[:place] + odd + block[place + 1 :]
-        again = csv_cells(damaged, by, (0,), 1, MANY)
+        again = delimited_cells(damaged, by, (0,), 1, MANY, True)
         if again is not None and again[2] == len(damaged):
             rows = reference.csv_cells(damaged, by)
             assert rows is not None
@@ -195,11 +195,11 @@ def test_cells_of_csv(made, sparing, place, by):
 
 @pytest.mark.parametrize("block", [b'a"b\n', b'"a"b\n', b'"a" ,b\n', b"a\rb\n", b"a\r", b"a\0b\n", b'"a"\rb\n'])
 def test_odd_csv_is_left_to_a_reader_that_can_judge(block):
-    assert csv_cells(b"x\n" + block, b",", (0,), 1, MANY) is None
+    assert delimited_cells(b"x\n" + block, b",", (0,), 1, MANY, True) is None
 
 
 def test_a_quote_that_nothing_closes_is_no_whole_record():
-    found = csv_cells(b'a,b\n"c,d\ne,f\n', b",", (0,), 2, 2)
+    found = delimited_cells(b'a,b\n"c,d\ne,f\n', b",", (0,), 2, 2, True)
     assert found is not None
     assert (found[0][0].tolist(), found[1].tolist(), found[2]) == ([b"a"], [[0, 4]], 4)
 
@@ -296,6 +296,23 @@ def test_plain_files_are_read_in_blocks(tmp_path, format, monkeypatch):
     with files.Documents(str(path), header=True if format == "tsv" else None) as source:
         assert [record.text for record in source.records()] == [text.encode() for _, text, _ in rows]
     assert len(alone) == (1 if format == "jsonl" else 0)
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv"])
+def test_blocks_are_read_again_after_an_odd_record(tmp_path, format, monkeypatch):
+    """No more than about two blocks of 1,000 bytes are read record by record."""
+    rows = [(f"n{i}", f"the text of number {i}", "here") for i in range(1000)]
+    path = tmp_path / f"in.{format}"
+    path.write_bytes(written(format, rows, {500: ODD_LINES[format][0 if format != "jsonl" else 3]}))
+    alone = []
+    reader = documents.READERS[format]
+    one = reader.one
+    monkeypatch.setattr(reader, "one", lambda self, record: alone.append(record) or one(self, record))
+    monkeypatch.setattr(blocks, "READ_SIZE", 1000)
+    monkeypatch.setattr(blocks, "PROBE_SIZE", 100)
+    with files.Documents(str(path), on_bad_line="skip", header=None if format == "jsonl" else True) as source:
+        assert len(list(source.records())) + source.skipped == 1001
+    assert 2 <= len(alone) <= 100
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])

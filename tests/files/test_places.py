@@ -73,7 +73,7 @@ def test_ranges_of_a_file(made, size):
     begins, ends = steps[::2].copy(), steps[1::2].copy()
     reads = []
 
-    def read(begin: int, count: int) -> bytes:
+    def read(count: int, begin: int) -> bytes:
         reads.append((begin, begin + count))
         return data[begin : begin + count]
 

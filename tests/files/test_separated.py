@@ -285,6 +285,7 @@ def test_notes_on_columns(tmp_path):
     bad = "byte 0xe9 is not UTF-8; if the file has another encoding, name it with --encoding"
     assert notes("in.txt", b"a\n\xc3\xa9\ncaf\xe9\n\xe9\n") == [f"{tmp_path}/in.txt, line 3: {bad}"]
     assert notes("in.csv", b"text\n\ncaf\xe9\n")[0] == f"{tmp_path}/in.csv, line 3: {bad}"
+    assert notes("in.tsv", b"1\tcaf\xe9\n")[0] == f"{tmp_path}/in.tsv, line 1: {bad}"
     assert notes("in.txt", b"caf\xe9\n", encoding="latin-1") == []
 
 

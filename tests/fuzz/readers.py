@@ -24,7 +24,7 @@ sys.path[:0] = [str(TESTS), str(TESTS / "store")]
 
 with atheris.instrument_imports(include=["lsh"]):
     import lsh
-    from lsh.files._fields import csv_cells, json_fields, line_cells
+    from lsh.files._fields import delimited_cells, json_fields
     from lsh.text.collections import as_batch
 
 import producer  # noqa: E402
@@ -62,14 +62,14 @@ def read_json(data: bytes) -> None:
 def read_cells(data: bytes) -> None:
     """What is found is what Python's csv finds, and what `bytes.split` finds."""
     by, block = b",;\ta"[data[0] % 4 : data[0] % 4 + 1] if data else b",", data[1:]
-    found = csv_cells(block, by, (0,), 1, MANY)
+    found = delimited_cells(block, by, (0,), 1, MANY, True)
     if found is not None:
         (cells,), spans, used = found
         rows = reference.csv_cells(block[:used], by)
         check(rows is not None and cells.tolist() == [row[0] for row in rows], rows)
         check(len(spans) == len(cells) and used <= len(block), used)
     rows = reference.line_cells(block, by)
-    again = line_cells(block, by, (0, 1), 2, MANY)
+    again = delimited_cells(block, by, (0, 1), 2, MANY, False)
     check((again is not None) == all(len(row) > 1 for row in rows), rows)
     if again is not None:
         check([column.tolist() for column in again[0]] == [[row[place] for row in rows] for place in (0, 1)], rows)

@@ -55,27 +55,27 @@ def news(tmp_path_factory):
 
 # ---- each command checks each of its options ----
 
-BAD_VALUES = {
-    "--threshold": ["0", "1.01", "nan", "high", ""],
-    "--recall": ["0", "1", "nan", "most"],
-    "--ngram": ["0", "2.5", "five"],
-    "--num-seeds": ["0", "many", "1000000000000", "99999999999999999999"],
-    "--bands": ["20", "20x", "x6", "0x6", "20x0", "-2x6", "2x3x4", "2x7+", "2x7,3x8", "", "9999999x9999999"],
-    "--random-state": ["-1", "4294967296", "none"],
-    "--max-memory": ["0", "0.1", "2 elephants", "-4GB"],
-    "--num-threads": ["0", "5000", "two"],
-    "--temp-dir": ["", "absent"],
-    "--format": ["xml", "gz", "a/b.tsv", ""],
-    "--encoding": ["nope"],
-    "--delimiter": ["::"],
-    "--confidence": ["0", "1"],
-    "--documents": ["0", "1.5"],
-    "--bytes": ["-1", "1.5"],
-    "--top": ["0", "few"],
-    "--min-similarity": ["1.5", "-1"],
-    "--reject": ["0", "2"],
-    "--recommend": ["0", "2"],
-    "--period": ["1", "0s", "400000d"],
+BAD_VALUES = {  # such as the command refuses, or the library
+    "--threshold": "0",
+    "--recall": "nan",
+    "--ngram": "2.5",
+    "--num-seeds": "99999999999999999999",
+    "--bands": "20",
+    "--random-state": "-1",
+    "--max-memory": "0",
+    "--num-threads": "two",
+    "--temp-dir": "",
+    "--format": "xml",
+    "--encoding": "nope",
+    "--delimiter": "::",
+    "--confidence": "0",
+    "--documents": "1.5",
+    "--bytes": "1.5",
+    "--top": "0",
+    "--min-similarity": "1.5",
+    "--reject": "0",
+    "--recommend": "0",
+    "--period": "400000d",
 }
 FREE = {  # any text is a value: names of files, columns and documents
     *("--output", "--removed", "--removed-documents", "--clusters", "--rejects", "--report", "--source-field"),
@@ -115,19 +115,10 @@ def test_each_command_checks_each_of_its_options(news, door):
         option = action.option_strings[-1]
         if option in FREE:
             continue
-        bad = "nonsense" if action.choices is not None else BAD_VALUES[option][0]
+        bad = "nonsense" if action.choices is not None else BAD_VALUES[option]
         given = [one for one in arguments if one != "--screen" or option not in ("--threshold",)]
         message = refused(news, *door.split(), *given, f"{option}={bad}")
         assert re.search(rf"(?<!\S){option}(?![\w-])", message), (option, message)
-
-
-@pytest.mark.few(7)
-@pytest.mark.parametrize("option", BAD_VALUES)
-def test_bad_values(news, option):
-    door = next(door for door in DOORS if option in {name for one in actions(door) for name in one.option_strings})
-    for value in BAD_VALUES[option][1:]:
-        message = refused(news, *door.split(), *shlex.split(DOORS[door]), f"{option}={value}")
-        assert option in message
 
 
 # ---- the messages of the command ----
@@ -166,18 +157,12 @@ MISUSE = [
     ("screen s.index", "the following arguments are required: INPUT; see lsh screen --help"),
     ("screen s.index new.tsv --store --check", "argument --check: not allowed with argument --store"),
     # options that name a parameter of the library
-    ("dedup news.txt -o x --threshold 0", "--threshold must be more than 0 and at most 1, got 0.0"),
-    ("dedup news.txt -o x --ngram 1e-2", "argument --ngram: expected a whole number, got '1e-2'; see lsh dedup --help"),
-    ("dedup news.txt -o x --num-seeds 9999", "--num-seeds must be at most 4096, got 9999"),
     ("dedup news.txt -o x --bands x", "--bands must look like 20x6 or 2x7+14x8 (bands x width), got 'x'"),
     ("dedup news.txt -o x --bands 20x7", "--bands take 140 components, a fingerprint has 128; "),
-    ("dedup news.txt -o x --num-seeds 100 --bands 20x6", "or more seeds"),
     ("dedup news.txt -o x --bands 20x6 --recall 0.9", "--recall cannot be combined with --bands"),
-    ("dedup news.txt -o x --encoding nope", "--encoding must be one that Python knows, such as utf-8 or cp1252, got"),
     ("dedup news.txt -o x --max-memory 2", "--max-memory must be 100KB or more, got '2'; give a size such as '500MB'"),
     ("dedup news.txt -o x --num-seeds 2", "--num-seeds 2 is too few to find pairs of similarity 0.8 with a recall of "),
     ("dedup news.txt -o x --threshold 0.02", "possible: --num-seeds 239 or more, or --threshold 0.038 or more"),
-    ("dedup news.txt -o x --temp-dir absent", "absent: --temp-dir must name a folder that can be written to; name an"),
     ("index query a.index --text x --min-similarity 0.1", "--min-similarity 0.1 has a recall of "),
     ("screen s.index new.tsv --reject 0.4", "--recommend 0.5 must be at most --reject 0.4; give both"),
     ("screen s.index --store --recommend 0.85", "--recommend 0.85 must be at most --reject 0.8; give both"),
@@ -195,20 +180,13 @@ MISUSE = [
     ("pairs news.txt old.txt news.txt", "two INPUTs can be compared, got 3; use --within"),
     ("plan --bytes 100", "--bytes requires --documents, or --sample"),
     ("plan --ngram 5", "--ngram requires --sample"),
-    ("plan --lowercase", "--lowercase requires --sample"),
-    ("plan --normalize NFC", "--normalize requires --sample"),
     ("plan --field text", "--field requires --sample"),
-    ("plan --no-header", "--no-header requires --sample"),
-    ("plan --encoding utf-8", "--encoding requires --sample"),
     ("plan --sample one.txt", "two or more texts"),
     ("index create x.index --sketch none --texts none", "--sketch none requires stored texts; leave --texts none out"),
-    ("index create x.index --period 1", "--period must be a number and a unit (s, m, h, d or w), such as 30d, got '1'"),
     ("index create x.index --reject 0.9", "--reject requires --screen"),
     ("index create x.index --screen --threshold 0.9", "--threshold cannot be combined with --screen; use --reject and"),
-    ("index create x.index --screen --bands 80x3 --recall 0.9", "--recall cannot be combined with --bands"),
     ("index create x.index --texts kept", "argument --texts: invalid choice 'kept'; choose from"),
     ("index expire a.index --older-than 9999999w", "--older-than must be 0s to 365,000d, got '9999999w'"),
-    ("index expire a.index --older-than 30", "got '30'"),
     ("index expire a.index --before now", "got 'now'"),
     ("index query a.index --text x --header", "--header is for INPUT, and there is none; leave it out"),
     ("screen s.index --store --header", "--header is for INPUT, and there is none; leave it out"),
@@ -279,8 +257,6 @@ MISUSE = [
     ("pairs folder -o folder/pairs.tsv", "OUTPUT must not lie in INPUT (folder)"),
     ("dedup new.tsv --against folder -o folder/1.tsv", "OUTPUT must not lie in --against (folder)"),
     ("dedup - -o out/ --format txt", "OUTPUT must be a file where INPUT is standard input"),
-    ("dedup texts -o out --removed out/a/b", "make the folder first (mkdir out), or name a place elsewhere"),
-    ("dedup 'part*' -o out/ --report out/a/b", "--report lies in OUTPUT, a folder that appears when it is complete, g"),
     # names that say another format
     ("dedup news.txt -o x --report report.pdf", "--report is a page of HTML; its name must end in .html, got report"),
     ("dedup in.jsonl -o x.csv", "x.csv: the output has the format of the input, .jsonl; give it a name that ends in ."),

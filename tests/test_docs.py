@@ -150,11 +150,3 @@ def test_links_and_names_of_files_lead_to_files():
             assert len(named) > 30
             missing += [(page.name, name) for name in named if "NAME" not in name and not (REPOSITORY / name).exists()]
     assert missing == []
-
-
-def test_the_tests_of_each_promise_exist():
-    text = (REPOSITORY / "docs" / "promises.md").read_text(encoding="utf-8")
-    named = re.findall(r"\[`(test_\w+)`\]\(\.\./([\w/]+\.py)\)", text)
-    assert len(named) > 25
-    missing = [name for name, path in named if f"\ndef {name}(" not in (REPOSITORY / path).read_text(encoding="utf-8")]
-    assert missing == []

@@ -49,24 +49,6 @@ def test_a_column_of_more_texts_than_there_is_memory():
         assert extent(column, 0, count, 1000) == 1000
 
 
-def test_collections_of_another_length_than_they_have():
-    class Texts(tuple):  # type: ignore[type-arg]
-        def __len__(self) -> int:
-            return 1000
-
-        def __getitem__(self, _: Any) -> Any:
-            return "x" * 10
-
-    class Claims(list):  # type: ignore[type-arg]
-        def __len__(self) -> int:
-            return 1000
-
-    texts = Texts(("a", "é"))
-    assert Batch(texts).tolist() == [b"a", "é".encode()]
-    assert extent(texts, 0, 2, 100) == 2
-    assert len(Batch(Claims(["a", "b"]))) == 2
-
-
 def test_texts_that_run_code():
     """A float whose comparison makes it a null; a view that is released."""
 

@@ -127,15 +127,6 @@ def test_options_are_new_at_each_call():
     assert presets.nemo.options()["threshold"] == 0.8
 
 
-@pytest.mark.parametrize("preset", ALL, ids=presets.NAMES)
-def test_the_docstring_says_what_differs(preset):
-    assert preset.differs
-    assert preset.source
-    for said in (*preset.differs, preset.source):
-        assert said in preset.__doc__
-    assert preset.__doc__ == str(preset)
-
-
 @pytest.mark.parametrize("name", ["FineWeb", "", None, ["nemo"]])
 def test_unknown_names_are_refused(name):
     with pytest.raises(ValueError, match="preset must be one of 'fineweb', 'bigcode', 'nemo', got"):

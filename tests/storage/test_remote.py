@@ -493,24 +493,14 @@ def check_requests(parts, block):
     assert {stop for _, stop in joined} <= {end for _, end in wanted}
 
 
-MB = 1 << 20
-
-
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        ([[(5, 9)]], [(5, 9)]),
-        ([[(5, 9), (9 + MB, 10 + MB)]], [(5, 10 + MB)]),
-        ([[(5, 9), (10 + MB, 11 + MB)]], [(5, 9), (10 + MB, 11 + MB)]),
-        ([[(0, MB)], [(MB, 2 * MB)], [(2 * MB + 5, 3 * MB)]], [(0, 3 * MB)]),
-        ([[(0, 20 * MB)]], [(0, 8 * MB), (8 * MB, 16 * MB), (16 * MB, 20 * MB)]),
-        ([[(0, 7 * MB), (7 * MB + 9, 9 * MB)]], [(0, 7 * MB), (7 * MB + 9, 9 * MB)]),  # a gap ends a request
-        ([[(at * MB, at * MB + 9) for at in range(10)]], [(0, 7 * MB + 9), (8 * MB, 9 * MB + 9)]),
-        ([], []),
-    ],
-)
-def test_neighbours_are_asked_for_together(parts, expected):
-    assert list(remote.requests([np.array(part).T for part in parts])) == expected
+def test_blocks_are_full_unless_a_gap_ends_a_request():
+    block = remote.BLOCK
+    assert list(remote.requests([np.array([[0, block - 9], [block - 9, block + 9]]).T])) == [
+        (0, block),
+        (block, block + 9),
+    ]
+    gap = np.array([[0, block - 9], [block - 5, block + 9]])
+    assert list(remote.requests([gap.T])) == [tuple(row) for row in gap.tolist()]
 
 
 @strategies.examples(200)

@@ -3,7 +3,6 @@
 import gc
 import os
 import signal
-import sysconfig
 import threading
 import time
 import weakref
@@ -166,28 +165,6 @@ def test_the_first_wrong_text_is_named(workers, kind):
     texts[30_001] = texts[50_000] = 5
     with pytest.raises(TypeError, match=r"^texts\[30001\] must be str"):
         MinHasher(16, scheme="fss").fingerprints(kind(texts), num_threads=workers)
-
-
-IMPORT_ALL = """
-import importlib, pathlib, sys, sysconfig
-import lsh
-
-root, suffix = pathlib.Path(lsh.__file__).parent, sysconfig.get_config_var("EXT_SUFFIX")
-for path in root.rglob(f"*{suffix}"):
-    name = ".".join(["lsh", *path.relative_to(root).parts]).removesuffix(suffix)
-    print(importlib.import_module(name).__name__)
-print(getattr(sys, "_is_gil_enabled", lambda: True)())
-"""
-
-
-@pytest.mark.slow
-def test_no_extension_needs_the_gil(tmp_path):
-    """Where Python has no GIL, an extension that does not declare this would switch it on, with a warning."""
-    ran = running.process(tmp_path, python=("-W", "error", "-c", IMPORT_ALL), env={"PYTHON_GIL": ""})
-    assert ran.returncode == 0, ran.stderr.decode()
-    *extensions, has_gil = ran.stdout.decode().split()
-    assert len(extensions) > 9
-    assert has_gil == str(not sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 @pytest.mark.parametrize("make", [sharing.hashing_jobs, sharing.corpus_jobs, sharing.store_jobs])

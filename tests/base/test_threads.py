@@ -223,14 +223,6 @@ def test_work_is_cut_by_its_size(texts, monkeypatch):
     assert (rows[-1] == hasher.fingerprint(texts[-1])).all()
 
 
-def test_many_short_texts_behind_long_ones_stay_together():
-    texts = (LONG,) * 10 + ("short",) * 100_000
-    starts = [0]
-    while starts[-1] < len(texts):
-        starts.append(extent(texts, starts[-1], min(starts[-1] + MAX_BATCH, len(texts)), 1 << 18))
-    assert len(starts) < 20
-
-
 @pytest.mark.parametrize("make", [tuple, Batch], ids=["tuple", "batch"])
 def test_extents(make):
     texts = make((b"12345", b"", b"1234567890", b"1", b"2"))

@@ -47,16 +47,6 @@ def test_a_time_is_changed_alone(folder, settings):
             assert index.text_of("empty") == b""
 
 
-def test_a_stored_document_is_asked_for_by_its_text(folder, monkeypatch):
-    """Its keys are read from all numbers of all bands where texts are not stored."""
-    with Index.create(folder, **SETTINGS) as index:
-        index.add_docs([text(1), text(1), ""], ["a", "b", "empty"])
-        index.compact()
-        monkeypatch.setattr(lsh.store.view.View, "keys_and_sketch", None)
-        assert [match.id for match in index.query(id="a")] == ["b"]
-        assert index.query(id="empty") == ()
-
-
 # Equal texts.
 
 

@@ -68,19 +68,6 @@ def no_thread_left():
     assert threading.active_count() == before
 
 
-def test_the_caller_works_too():
-    together = threading.Barrier(3, timeout=60)
-    names = []
-
-    def work(_):
-        names.append(threading.current_thread())
-        together.wait()
-
-    share(work, range(3), 3)
-    assert len(set(names)) == 3
-    assert threading.current_thread() in names
-
-
 @pytest.mark.usefixtures("starts", "no_thread_left")
 @pytest.mark.parametrize("workers", WORKERS)
 def test_the_first_failure_is_raised(workers):

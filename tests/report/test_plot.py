@@ -1,7 +1,6 @@
 """Plots, read back from matplotlib's objects: lines, bars, images, labels; no picture is compared.
 
-First, figures of the documents that the library reproduces, three lines each, against values computed here. Then
-the documented behaviour of each function. Tests that draw are skipped, with the reason, if matplotlib is missing.
+Tests that draw are skipped, with the reason, if matplotlib is missing.
 """
 
 from __future__ import annotations
@@ -37,25 +36,6 @@ def pyplot(monkeypatch):
 
 def heights(ax) -> list[float]:
     return [bar.get_height() for bar in ax.patches]
-
-
-# The figures of the documents: three lines draw each.
-
-
-def test_the_curves_of_100_components(pyplot):
-    """The curve 1 - (1 - s^r)^b for 2, 50, 10, 5 and 20 bands."""
-    pieces = [(2, 50), (50, 2), (10, 10), (5, 20), (20, 5)]
-    bands = [lsh.Bands(number, size) for number, size in pieces]
-    ax = plot.s_curve(*bands)
-
-    assert len(ax.lines) == 5
-    for line, (number, size) in zip(ax.lines, pieces):
-        x, y = line.get_data()
-        assert (len(x), x[0], x[-1]) == (201, 0.0, 1.0)
-        assert np.allclose(np.diff(x), 0.005)
-        assert np.allclose(y, [1 - (1 - s**size) ** number for s in x], rtol=0, atol=1e-12)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["2x50", "50x2", "10x10", "5x20", "20x5"]
-    assert len({line.get_color() for line in ax.lines}) == 5
 
 
 # The documented behaviour of each function.

@@ -30,7 +30,9 @@ EXAMPLES = {  # the least number of examples on each page
     "docs/lasting-index.md": 30,
     "docs/one-machine.md": 10,
     "docs/plots.md": 15,
+    "docs/presets.md": 3,
     "docs/promises.md": 8,
+    "docs/schemes.md": 16,
     "docs/start.md": 10,
     "docs/uploads.md": 15,
 }

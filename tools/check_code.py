@@ -187,6 +187,14 @@ def check_links_and_names_of_files_lead_to_files() -> None:
     assert missing == []
 
 
+def check_the_page_of_presets_says_what_differs() -> None:
+    words = " ".join((checks.ROOT / "docs" / "presets.md").read_text(encoding="utf-8").split())
+    for preset in map(lsh.presets.preset, lsh.presets.NAMES):
+        assert preset.differs
+        assert [said for said in (f"`{preset.name}`", *preset.differs) if said not in words] == []
+        assert [said for said in (preset.source, *preset.differs) if said not in (preset.__doc__ or "")] == []
+
+
 # ---- names and types ----
 
 

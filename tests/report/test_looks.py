@@ -15,6 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from reading import write_records
 from running import SAMPLE, contents, done, environment, refused, sample
 
 import lsh as package
@@ -42,11 +43,6 @@ def survival(page: str) -> dict[str, tuple[int, int]]:
 def reported(folder: Path, *arguments: object) -> str:
     done(folder, "dedup", *arguments, "--dry-run", "--report", "report.html")
     return (folder / "report.html").read_text("utf-8")
-
-
-def jsonl(path: Path, records: list[dict]) -> Path:
-    path.write_bytes(b"".join(json.dumps(record).encode() + b"\n" for record in records))
-    return path
 
 
 @pytest.mark.parametrize("old", [0, 80])
@@ -94,7 +90,7 @@ SURVIVAL = {"a": (6, 0), "b &lt;i&gt;": (3, 3), "(no source)": (1, 0)}
 def test_sources(tmp_path, kind):
     """A field of the records, or the folders of texts."""
     if kind == "records":
-        jsonl(tmp_path / "in.jsonl", RECORDS)
+        write_records(tmp_path / "in.jsonl", RECORDS)
         page = reported(tmp_path, "in.jsonl", "--source-field", "from.site")
     else:
         for one in RECORDS:
@@ -107,8 +103,8 @@ def test_sources(tmp_path, kind):
 
 
 def test_files_are_sources(tmp_path):
-    jsonl(tmp_path / "a.jsonl", RECORDS[:6])
-    jsonl(tmp_path / "b.jsonl", RECORDS[6:])
+    write_records(tmp_path / "a.jsonl", RECORDS[:6])
+    write_records(tmp_path / "b.jsonl", RECORDS[6:])
     assert survival(reported(tmp_path, "*.jsonl")) == {"a.jsonl": (6, 0), "b.jsonl": (4, 3)}
 
 

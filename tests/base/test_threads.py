@@ -17,7 +17,6 @@ import lsh
 import lsh.sketch.hasher
 from lsh import MinHasher
 from lsh.base import threads
-from lsh.sketch.hasher import MAX_BATCH
 from lsh.text.batch import Batch, extent
 
 WORKERS = (1, 2, 3, 8)
@@ -128,21 +127,6 @@ def test_maps_keep_the_order(count, workers, starts):
     assert list(results) == [number * number for number in range(count)]
     assert sorted(called) == list(range(count))
     assert (starts.count > 0) == (workers > 1 and count > 1)
-
-
-@pytest.mark.few(4)
-@pytest.mark.parametrize("scheme", ["fss", "murmur3"])
-@pytest.mark.parametrize("sizes", [(0, 1, 5), (100,), (3, 30_000), (600_000, 2)])
-def test_fingerprints_do_not_depend_on_threads(scheme, sizes):
-    hasher = MinHasher(16, scheme=scheme)
-    texts = [
-        (b"%d " % i * (size // 2 + 1))[:size]
-        for i in range(40 if max(sizes) > 1000 else 2 * MAX_BATCH)
-        for size in sizes
-    ]
-    expected = hasher.fingerprints(texts, num_threads=1)
-    for workers in WORKERS[1:]:
-        assert (hasher.fingerprints(texts, num_threads=workers) == expected).all()
 
 
 @pytest.mark.parametrize("kind", [list, iter])

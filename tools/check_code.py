@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Check what the sources and the pages of docs/ have in common: messages, docstrings, names in signatures, and links.
 
-`python tools/check_code.py`. It imports the package of the checkout, and runs no example: tests/test_docs.py does.
+`python tools/check_code.py`. It imports the installed package, and runs no example: tests/test_docs.py does.
 """
 
 from __future__ import annotations

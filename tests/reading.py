@@ -6,8 +6,10 @@ The expected bytes are written by hand, or by the reference library of a format.
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import io
+import json
 import lzma
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,29 @@ def unpack(data: bytes, packed: str) -> bytes:
         zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed")
         return zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data)).read()
     return {"": bytes, "gz": gzip.decompress, "bz2": bz2.decompress, "xz": lzma.decompress}[packed](data)
+
+
+def write_records(path: Path, rows: list[dict[str, Any]], *, header: bool = True, group: int = 1000) -> str:
+    """Write records in the format that the name says, perhaps packed; return the name."""
+    form, _, packed = path.name.partition(".")[2].partition(".")
+    if form in ("parquet", "arrow"):
+        pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+        from pyarrow import feather, parquet
+
+        table = pyarrow.Table.from_pylist(rows)
+        if form == "parquet":
+            parquet.write_table(table, path, row_group_size=group)
+        else:
+            feather.write_feather(table, str(path), compression="uncompressed", chunksize=group)
+        return path.name
+    target = io.StringIO()
+    if form == "jsonl":
+        target.writelines(json.dumps(row) + "\n" for row in rows)
+    else:
+        writer = csv.DictWriter(target, list(rows[0]), delimiter="\t" if form == "tsv" else ",", lineterminator="\n")
+        writer.writerows([dict(zip(rows[0], rows[0])), *rows] if header else rows)
+    path.write_bytes(pack(target.getvalue().encode(), packed))
+    return path.name
 
 
 def read(path: Any, format: files.Format | None = None, **options: Any) -> list[tuple[bytes, bytes | None]]:

@@ -44,23 +44,6 @@ def on_disk(dataset, tmp_path):
     return datasets.load_from_disk(str(tmp_path / "saved"))
 
 
-def test_the_recipe(dataset):
-    result = lsh.deduplicate(dataset["text"], 0.8)
-    unique = dataset.select(result.kept)
-    assert 0 < len(unique) < 300
-    assert unique["text"][:] == [texts()[i] for i in np.flatnonzero(lsh.deduplicate(texts(), 0.8).keep)]
-    assert lsh.deduplicate(unique["text"], 0.8).keep.all()
-
-
-def test_the_recipe_of_a_stream(dataset):
-    stream = dataset.to_iterable_dataset(num_shards=3)
-    result = lsh.deduplicate(lambda: (row["text"] for row in stream), 0.8)
-    unique = stream.filter(lambda row, position: result.keep[position], with_indices=True)
-    assert same(result, lsh.deduplicate(texts(), 0.8))
-    assert [row["id"] for row in unique] == result.kept.tolist()
-    assert same(lsh.deduplicate(lambda: stream["text"], 0.8), result)
-
-
 def test_a_column_of_structs_is_no_text():
     """One field does not make a struct a text: deduplicating a column of metadata would remove nearly all rows."""
     dataset = datasets.Dataset.from_dict({"meta": [{"src": "web"}] * 20})

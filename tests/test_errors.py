@@ -1,27 +1,15 @@
-"""Errors as data: parameters in messages, and no code that looks into the text of a message."""
+"""Errors as data: parameters in messages, which the command words as its options."""
 
 from __future__ import annotations
 
-import ast
 import copy
 import pickle
-import re
-from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
 import pytest
 
 import lsh
 from lsh.base.errors import Message, Parameter, bad_type, bad_value, saying, words_of
 from lsh.command.console import worded
-
-PACKAGE = Path(lsh.__file__).parent
-OPTION = re.compile(r"(?<![\w-])--[a-z]")
-NAMES_OPTIONS = {"__init__.py", "store/screen.py"}  # a command to type: of setup.py, and lsh index create --screen
-# Errors of other libraries, which have no data beside their text.
-NOTES = ("note", "message", "warning")  # names of texts for users
-OTHERS = {"files/tables.py", "files/text_formats.py", "spark/_stages.py", "storage/remote.py"}
 
 
 def test_a_message_names_parameters_for_python_and_options_for_the_command():
@@ -76,78 +64,3 @@ def test_errors_of_values_have_their_parameter(parameter, run):
     assert caught.value.parameter == parameter
     assert str(caught.value).startswith(parameter)
     assert str(caught.value).endswith(caught.value.reason)
-
-
-# ---- no code looks into the text of a message ----
-
-
-def test_no_code_looks_into_the_text_of_a_message():
-    found = {name: faults for name, tree in modules() if (faults := list(looks_into_messages(tree)))}
-    assert set(found) <= OTHERS, found
-
-
-def test_only_the_command_names_its_options():
-    found = {
-        name: texts
-        for name, tree in modules()
-        if not name.startswith("command/") and (texts := [text for text in literals(tree) if OPTION.search(text)])
-    }
-    assert set(found) <= NAMES_OPTIONS, found
-
-
-@cache
-def modules() -> list[tuple[str, ast.Module]]:
-    paths = sorted(PACKAGE.rglob("*.py"))
-    return [(path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text("utf-8"))) for path in paths]
-
-
-def looks_into_messages(tree: ast.AST) -> Iterator[str]:
-    """Yield code that takes a decision by the text of an error, a warning, a note or a help text."""
-    errors = {handler.name for handler in ast.walk(tree) if isinstance(handler, ast.ExceptHandler)} - {None}
-    for node in ast.walk(tree):
-        inside: list[ast.AST] = []
-        if isinstance(node, ast.Attribute | ast.Subscript):
-            inside = [node.value]
-        elif isinstance(node, ast.Compare):
-            inside = list(node.comparators)
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("search", "match", "fullmatch", "sub"):
-            inside = list(node.args)
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "filterwarnings" and len(node.args) > 1:
-            yield ast.unparse(node)
-        for one in inside:
-            is_text = isinstance(one, ast.Call) and getattr(one.func, "id", "") == "str" and len(one.args) == 1
-            text = getattr(one.args[0], "id", None) if is_text else None
-            if text in errors or (isinstance(node, ast.Compare) and getattr(one, "id", "") in NOTES):
-                yield ast.unparse(node)
-        if isinstance(node, ast.Attribute) and node.attr == "args" and getattr(node.value, "id", None) in errors:
-            yield ast.unparse(node)
-
-
-def literals(tree: ast.AST) -> Iterator[str]:
-    """Yield the texts in a module that are not docstrings."""
-    docs = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-            yield node.value
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "str(error).replace('a', 'b')",
-        "'text' in str(error)",
-        "str(error)[3:]",
-        "error.args = ()",
-        "PATTERN.sub('', str(error))",
-        "warnings.filterwarnings('ignore', 'texts=None', UserWarning)",
-        "any(NOTE in note for note in notes)",
-    ],
-)
-def test_the_check_finds_what_it_looks_for(source):
-    assert list(looks_into_messages(ast.parse(f"try: pass\nexcept ValueError as error: {source}")))

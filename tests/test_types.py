@@ -1,17 +1,12 @@
 """The types of the public functions: the programs of `tests/typed`, under `mypy --strict` and run; and import forms.
 
-`.ci/run --full` checks them with basedpyright, too.
+That they use each public name is checked by tools/check_code.py. `.ci/run --full` checks them with basedpyright, too.
 """
 
 from __future__ import annotations
 
-import ast
-import builtins
 import importlib
-import inspect
-import re
 import runpy
-import types
 from pathlib import Path
 
 import pytest
@@ -19,76 +14,6 @@ import pytest
 import lsh
 
 TYPED = Path(__file__).parent / "typed"
-MODULES = ["cache", "index", "lsh", "minhash", "plot", "presets", "report", "typing"]
-
-
-def is_protocol(value):
-    return getattr(value, "_is_protocol", False)
-
-
-def public_names(module):
-    """Yield the public names of a module, and those that its classes define, except of errors and results."""
-    for name in module.__all__:
-        value = getattr(module, name)
-        yield name
-        if isinstance(value, types.GenericAlias):  # an alias, which Python 3.10 takes for a class
-            continue
-        if inspect.isclass(value) and not issubclass(value, (tuple, Exception)) and not is_protocol(value):
-            yield from (own for own in vars(value) if not own.startswith("_"))
-
-
-@pytest.mark.parametrize("name", ["lsh", *(f"lsh.{module}" for module in MODULES)])
-def test_each_public_name_is_used(name):
-    words = set(re.findall(r"\w+", (TYPED / "ordinary.py").read_text(encoding="utf-8")))
-    assert [one for one in public_names(importlib.import_module(name)) if one not in words] == []
-
-
-# Not in `lsh.typing`: an index as `deduplicate` sees it, the options of `Screen.create`, and types of other packages.
-OTHER_NAMES = {"IndexSource", "Axes", "Column", "DataFrame", "ArrayLike", "NDArray"}
-STANDARD = {
-    *("Any", "Callable", "Literal", "NoReturn", "date"),
-    *("Sequence", "Mapping", "KeysView", "Hashable", "Iterable", "Iterator"),
-}
-
-
-def annotated(function):
-    """Yield the names in the annotations of a function, with its own name."""
-    function = inspect.unwrap(function)
-    for annotation in getattr(function, "__annotations__", {}).values():
-        text = annotation if isinstance(annotation, str) else getattr(annotation, "__forward_arg__", "")
-        yield from (node.id for node in ast.walk(ast.parse(text or "None", mode="eval")) if isinstance(node, ast.Name))
-
-
-def signatures(module):
-    """Yield the public functions of a module, and the methods and properties of its classes."""
-    for name in module.__all__:
-        value = getattr(module, name)
-        if inspect.isclass(value):
-            for own, member in vars(value).items():
-                if not own.startswith("_") or own == "__init__":
-                    inner = getattr(member, "fget", None) or getattr(member, "__func__", member)
-                    yield getattr(inner, "func", inner)
-        elif inspect.isfunction(value):
-            yield value
-
-
-@pytest.mark.parametrize("name", ["lsh", *(f"lsh.{module}" for module in [*MODULES, "spark"])])
-def test_each_name_of_a_signature_is_public(name):
-    """What a signature names is a public class, an alias of `lsh.typing`, or of the standard library or numpy."""
-    if name == "lsh.spark":
-        pytest.importorskip("pyspark", reason="pyspark is not installed")
-    module = importlib.import_module(name)
-    known = {*lsh.__all__, *lsh.typing.__all__, *module.__all__, *OTHER_NAMES, *STANDARD, *dir(builtins)}
-    known |= {"lsh", "np", "os", "pandas", "pyarrow", "MeasuredRecall", "Pair", "Verdict", "Duplicate"}
-    assert {one for function in signatures(module) for one in annotated(function)} - known == set()
-
-
-def test_the_aliases_are_those_of_the_signatures():
-    """An alias that no public signature names is not worth a public name; the parts of other aliases are."""
-    parts = {"ArrowArray", "ArrowStream", "Decision", "DocId", "FoundId"}
-    modules = [lsh, *(importlib.import_module(f"lsh.{one}") for one in MODULES)]
-    named = {one for module in modules for function in signatures(module) for one in annotated(function)}
-    assert set(lsh.typing.__all__) - named - parts == set()
 
 
 @pytest.mark.slow

@@ -344,23 +344,6 @@ def test_a_column_against_an_array(bound, width, data):
             assert [row for _, rows in found for row in rows.tolist()] == expected[start:stop].tolist()
 
 
-def test_a_column_that_expects_rows():
-    """Its next chunks are as large as the expected rows need, whether that number is too small or too large."""
-    rows = numpy.arange(200_000, dtype=numpy.uint64)
-    chunks = {}
-    for expected in (0, 100_000, 200_000, 10_000_000):
-        column = MemoryBudget().column(numpy.uint64, chunk=1 << 13)
-        column.append(rows[:2000])
-        column.expect(expected)
-        for start in range(2000, len(rows), 1000):
-            column.append(rows[start : start + 1000])
-        assert numpy.array_equal(column.read(), rows)
-        chunks[expected] = sum(1 for _ in column._chunks)
-    assert chunks[200_000] <= chunks[100_000] < chunks[0]
-    assert chunks[200_000] < 5
-    assert chunks[10_000_000] < 5
-
-
 def test_columns_of_a_bound(monkeypatch):
     """Columns are in memory up to half of the bound, and less while memory is reserved for other data."""
     small_chunks(monkeypatch)
@@ -394,14 +377,6 @@ def test_many_columns_share_files(monkeypatch):
     assert len(made) == 3
     for number, column in enumerate(columns):
         assert column.read().tolist() == [i * number for i in range(100)]
-
-
-def test_a_part_of_a_column_is_read_only():
-    column = MemoryBudget().column(numpy.int64)
-    column.append(numpy.arange(5))
-    ((_, rows),) = column.parts()
-    with pytest.raises(ValueError, match="read-only"):
-        rows[0] = 1
 
 
 def test_a_file_that_another_process_cuts(monkeypatch, tmp_path):

@@ -3,7 +3,6 @@
 import gc
 import os
 import signal
-import sysconfig
 import threading
 import time
 import weakref
@@ -18,7 +17,6 @@ import lsh
 import lsh.sketch.hasher
 from lsh import MinHasher
 from lsh.base import threads
-from lsh.sketch.hasher import MAX_BATCH
 from lsh.text.batch import Batch, extent
 
 WORKERS = (1, 2, 3, 8)
@@ -67,19 +65,6 @@ def no_thread_left():
     before = threading.active_count()
     yield
     assert threading.active_count() == before
-
-
-def test_the_caller_works_too():
-    together = threading.Barrier(3, timeout=60)
-    names = []
-
-    def work(_):
-        names.append(threading.current_thread())
-        together.wait()
-
-    share(work, range(3), 3)
-    assert len(set(names)) == 3
-    assert threading.current_thread() in names
 
 
 @pytest.mark.usefixtures("starts", "no_thread_left")
@@ -144,21 +129,6 @@ def test_maps_keep_the_order(count, workers, starts):
     assert (starts.count > 0) == (workers > 1 and count > 1)
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("scheme", ["fss", "murmur3"])
-@pytest.mark.parametrize("sizes", [(0, 1, 5), (100,), (3, 30_000), (600_000, 2)])
-def test_fingerprints_do_not_depend_on_threads(scheme, sizes):
-    hasher = MinHasher(16, scheme=scheme)
-    texts = [
-        (b"%d " % i * (size // 2 + 1))[:size]
-        for i in range(40 if max(sizes) > 1000 else 2 * MAX_BATCH)
-        for size in sizes
-    ]
-    expected = hasher.fingerprints(texts, num_threads=1)
-    for workers in WORKERS[1:]:
-        assert (hasher.fingerprints(texts, num_threads=workers) == expected).all()
-
-
 @pytest.mark.parametrize("kind", [list, iter])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_first_wrong_text_is_named(workers, kind):
@@ -166,28 +136,6 @@ def test_the_first_wrong_text_is_named(workers, kind):
     texts[30_001] = texts[50_000] = 5
     with pytest.raises(TypeError, match=r"^texts\[30001\] must be str"):
         MinHasher(16, scheme="fss").fingerprints(kind(texts), num_threads=workers)
-
-
-IMPORT_ALL = """
-import importlib, pathlib, sys, sysconfig
-import lsh
-
-root, suffix = pathlib.Path(lsh.__file__).parent, sysconfig.get_config_var("EXT_SUFFIX")
-for path in root.rglob(f"*{suffix}"):
-    name = ".".join(["lsh", *path.relative_to(root).parts]).removesuffix(suffix)
-    print(importlib.import_module(name).__name__)
-print(getattr(sys, "_is_gil_enabled", lambda: True)())
-"""
-
-
-@pytest.mark.slow
-def test_no_extension_needs_the_gil(tmp_path):
-    """Where Python has no GIL, an extension that does not declare this would switch it on, with a warning."""
-    ran = running.process(tmp_path, python=("-W", "error", "-c", IMPORT_ALL), env={"PYTHON_GIL": ""})
-    assert ran.returncode == 0, ran.stderr.decode()
-    *extensions, has_gil = ran.stdout.decode().split()
-    assert len(extensions) > 9
-    assert has_gil == str(not sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 @pytest.mark.parametrize("make", [sharing.hashing_jobs, sharing.corpus_jobs, sharing.store_jobs])
@@ -244,14 +192,6 @@ def test_work_is_cut_by_its_size(texts, monkeypatch):
     assert (cuts[0][0], cuts[-1][1]) == (0, len(texts))
     assert len(cuts) > 15  # 8 MB or more, at most a quarter of a MB in one part
     assert (rows[-1] == hasher.fingerprint(texts[-1])).all()
-
-
-def test_many_short_texts_behind_long_ones_stay_together():
-    texts = (LONG,) * 10 + ("short",) * 100_000
-    starts = [0]
-    while starts[-1] < len(texts):
-        starts.append(extent(texts, starts[-1], min(starts[-1] + MAX_BATCH, len(texts)), 1 << 18))
-    assert len(starts) < 20
 
 
 @pytest.mark.parametrize("make", [tuple, Batch], ids=["tuple", "batch"])

@@ -95,14 +95,6 @@ def test_duplicates_are_the_same(texts, monkeypatch, max_memory):
     assert bounded.labels.tolist() == wanted.labels.tolist()
 
 
-@pytest.mark.usefixtures("lacking")
-def test_anonymous_memory(monkeypatch):
-    mapped = budget._anonymous(1 << 16)
-    assert len(mapped) == 1 << 16
-    mapped[:3] = b"abc"
-    assert mapped[:4] == b"abc\0"
-
-
 def test_the_command_writes_the_same_files(texts, tmp_path, request):
     lines = [json.dumps({"id": i, "text": text}) for i, text in enumerate(texts)]
     (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")

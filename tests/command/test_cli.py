@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import reference
-from running import OTHER, STORY, contents, done, lsh, refused, rows, sample
+from running import OTHER, STORY, contents, done, lsh, refused, rows
 
 import lsh as package
 from lsh.command import console
@@ -80,33 +80,6 @@ def test_the_summary_is_one_line_on_stderr(news, more, monkeypatch):
     assert 0.5 * whole < total <= whole
     monkeypatch.setattr(console, "MIN_SECONDS", 1e9)
     assert b"MB/s" not in lsh(news, "dedup", "news.txt", "-o", "out.txt").stderr
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("options", "n", "unit", "threshold", "num_seeds", "widths"),
-    [
-        ("", 8, "char", 0.8, 128, [6] * 6 + [7] * 13),
-        ("--recall 0.3 --num-seeds 24", 8, "char", 0.8, 24, [7] * 2),
-        ("--threshold 0.6 --num-seeds 30 --bands 2x4+3x7 --ngram 3 --unit byte", 3, "byte", 0.6, 30, [4, 4, 7, 7, 7]),
-        ("--threshold 0.4 --num-seeds 16 --bands 8x2 --ngram 2 --unit word", 2, "word", 0.4, 16, [2] * 8),
-    ],
-)
-def test_options_mean_what_they_say(tmp_path, options, n, unit, threshold, num_seeds, widths):
-    """There are few bands, so that they miss pairs. These must be the pairs that the reference misses."""
-    count = 24 if num_seeds == 128 else 60
-    texts = [text[:160].rstrip() for _, text in sample() if b"crowns" in text][:count]
-    (tmp_path / "in.txt").write_bytes(b"".join(text + b"\n" for text in texts))
-    done(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--removed", "removed.tsv", *options.split())
-    expected = reference.deduplicate(
-        texts, threshold, widths=widths, seeds=(num_seeds, 0), hashbytes=None, n=n, unit=unit
-    ).removed
-    removed = [
-        [b"%d" % (i + 1), b"%d" % (j + 1), repr(similarity).encode()]
-        for i, (j, similarity, _) in sorted(expected.items())
-    ]
-    assert removed
-    assert rows((tmp_path / "removed.tsv").read_bytes()) == removed
 
 
 def test_clusters_mode_and_clusters(tmp_path):

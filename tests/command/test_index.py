@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import reference
+from reading import write_records
 from running import SAMPLE, done, json_lines, lsh, refused, sample
 
 import lsh as package
@@ -566,15 +567,8 @@ def test_a_bad_line_leaves_the_index_as_it_was(folder):
 def test_a_null_id_is_an_error(tmp_path, ending):
     """It must not become the number of the record, which may be the id of another one."""
     count, null = 3000, 2345
-    ids = [str(i) if i != null else None for i in range(count)]
-    if ending == "parquet":
-        parquet = pytest.importorskip("pyarrow.parquet")
-        table = pytest.importorskip("pyarrow").table({"id": ids, "text": [f"text {i}" for i in range(count)]})
-        parquet.write_table(table, tmp_path / "x.parquet")
-    else:
-        lines = [json.dumps({"id": one, "text": "a"}) if ending == "jsonl" else f"{one or ''},a" for one in ids]
-        lines = lines if ending == "jsonl" else ["id,text", *lines]
-        (tmp_path / f"x.{ending}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    rows = [{"id": str(i) if i != null else None, "text": f"text {i}"} for i in range(count)]
+    write_records(tmp_path / f"x.{ending}", rows)
     done(tmp_path, "index", "create", "x.index", "-q")
     result = lsh(tmp_path, "index", "add", "x.index", f"x.{ending}")
     message = f"x.{ending}: the id of document {null + 1} is null or empty; give it one, or use --id-field none"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -15,6 +12,7 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
+from reading import write_records
 from running import done, refused
 
 from lsh.base.budget import MemoryBudget
@@ -45,24 +43,10 @@ LOWEST = {"whole": [1, 2], "numbers": [1, 2], "dates": [4, 5], "equal": [0, 1]}
 
 def written(folder: Path, format: str, values: list[Any]) -> str:
     """Write the records to a file; returns its name."""
-    name = f"in.{format}"
+    if format == "parquet" and not all(isinstance(value, int) for value in values):
+        values = list(map(str, values))
     rows = [{"id": f"d{i}", "text": TEXTS[GROUP[i]], "when": value} for i, value in enumerate(values)]
-    if format == "jsonl":
-        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    elif format == "parquet":
-        pyarrow = pytest.importorskip("pyarrow")
-        from pyarrow import parquet
-
-        column = pyarrow.array(values if all(isinstance(value, int) for value in values) else list(map(str, values)))
-        columns = {key: [row[key] for row in rows] for key in ("id", "text")}
-        parquet.write_table(pyarrow.table({**columns, "when": column}), folder / name)
-    else:
-        target = io.StringIO()
-        writer = csv.DictWriter(target, ["id", "text", "when"], delimiter="\t" if format == "tsv" else ",")
-        writer.writeheader()
-        writer.writerows(rows)
-        (folder / name).write_text(target.getvalue().replace("\r\n", "\n"))
-    return name
+    return write_records(folder / f"in.{format}", rows)
 
 
 def kept(folder: Path, name: str, *options: str) -> list[int]:

@@ -13,6 +13,7 @@ import shlex
 import sys
 
 import pytest
+from reading import write_records
 from running import OTHER, SAMPLE, STORY, done, process, refused
 
 from lsh.command import main
@@ -55,27 +56,27 @@ def news(tmp_path_factory):
 
 # ---- each command checks each of its options ----
 
-BAD_VALUES = {
-    "--threshold": ["0", "1.01", "nan", "high", ""],
-    "--recall": ["0", "1", "nan", "most"],
-    "--ngram": ["0", "2.5", "five"],
-    "--num-seeds": ["0", "many", "1000000000000", "99999999999999999999"],
-    "--bands": ["20", "20x", "x6", "0x6", "20x0", "-2x6", "2x3x4", "2x7+", "2x7,3x8", "", "9999999x9999999"],
-    "--random-state": ["-1", "4294967296", "none"],
-    "--max-memory": ["0", "0.1", "2 elephants", "-4GB"],
-    "--num-threads": ["0", "5000", "two"],
-    "--temp-dir": ["", "absent"],
-    "--format": ["xml", "gz", "a/b.tsv", ""],
-    "--encoding": ["nope"],
-    "--delimiter": ["::"],
-    "--confidence": ["0", "1"],
-    "--documents": ["0", "1.5"],
-    "--bytes": ["-1", "1.5"],
-    "--top": ["0", "few"],
-    "--min-similarity": ["1.5", "-1"],
-    "--reject": ["0", "2"],
-    "--recommend": ["0", "2"],
-    "--period": ["1", "0s", "400000d"],
+BAD_VALUES = {  # such as the command refuses, or the library
+    "--threshold": "0",
+    "--recall": "nan",
+    "--ngram": "2.5",
+    "--num-seeds": "99999999999999999999",
+    "--bands": "20",
+    "--random-state": "-1",
+    "--max-memory": "0",
+    "--num-threads": "two",
+    "--temp-dir": "",
+    "--format": "xml",
+    "--encoding": "nope",
+    "--delimiter": "::",
+    "--confidence": "0",
+    "--documents": "1.5",
+    "--bytes": "1.5",
+    "--top": "0",
+    "--min-similarity": "1.5",
+    "--reject": "0",
+    "--recommend": "0",
+    "--period": "400000d",
 }
 FREE = {  # any text is a value: names of files, columns and documents
     *("--output", "--removed", "--removed-documents", "--clusters", "--rejects", "--report", "--source-field"),
@@ -115,19 +116,10 @@ def test_each_command_checks_each_of_its_options(news, door):
         option = action.option_strings[-1]
         if option in FREE:
             continue
-        bad = "nonsense" if action.choices is not None else BAD_VALUES[option][0]
+        bad = "nonsense" if action.choices is not None else BAD_VALUES[option]
         given = [one for one in arguments if one != "--screen" or option not in ("--threshold",)]
         message = refused(news, *door.split(), *given, f"{option}={bad}")
         assert re.search(rf"(?<!\S){option}(?![\w-])", message), (option, message)
-
-
-@pytest.mark.few(7)
-@pytest.mark.parametrize("option", BAD_VALUES)
-def test_bad_values(news, option):
-    door = next(door for door in DOORS if option in {name for one in actions(door) for name in one.option_strings})
-    for value in BAD_VALUES[option][1:]:
-        message = refused(news, *door.split(), *shlex.split(DOORS[door]), f"{option}={value}")
-        assert option in message
 
 
 # ---- the messages of the command ----
@@ -148,8 +140,6 @@ MISUSE = [
     ("dedup news.txt --nonsense 1", "unrecognized option --nonsense; see lsh dedup --help"),
     ("dedup news.txt -o x --treshold=.9", "option --treshold; did you mean --threshold?"),
     ("dedup news.txt -o x --seeds=9", "option --seeds; did you mean --num-seeds?"),
-    ("dedup news.txt -o x --workers=3", "unrecognized option --workers; see lsh dedup --help"),
-    ("dedup news.txt -o x -z", "unrecognized option -z; see lsh dedup --help"),
     ("pairs news.txt --preset nemo", "unrecognized option --preset; see lsh pairs --help"),
     ("compare news.txt news.txt b.txt", "unexpected argument 'b.txt'; quote patterns such as 'shards/*.tsv'"),
     ("plan b.txt", "unexpected argument 'b.txt'; name the files of a sample after --sample"),
@@ -157,8 +147,6 @@ MISUSE = [
     ("show new.tsv a1", "required: ID; see lsh show --help"),
     ("index", "the following arguments are required: COMMAND; see lsh index --help"),
     ("index add a.index", "the following arguments are required: INPUT; see lsh index add --help"),
-    ("index add a.index new.tsv --text x", "unrecognized option --text"),
-    ("index create x.index --thresh 0.9", "unrecognized option --thresh; did you mean --threshold?"),
     ("index query a.index", "give one of INPUT, --text and --id; see lsh index query --help"),
     ("index pairs a.index b.index", "unexpected argument 'b.index'"),
     ("index remove a.index", "give an ID, or --ids FILE"),
@@ -166,18 +154,12 @@ MISUSE = [
     ("screen s.index", "the following arguments are required: INPUT; see lsh screen --help"),
     ("screen s.index new.tsv --store --check", "argument --check: not allowed with argument --store"),
     # options that name a parameter of the library
-    ("dedup news.txt -o x --threshold 0", "--threshold must be more than 0 and at most 1, got 0.0"),
-    ("dedup news.txt -o x --ngram 1e-2", "argument --ngram: expected a whole number, got '1e-2'; see lsh dedup --help"),
-    ("dedup news.txt -o x --num-seeds 9999", "--num-seeds must be at most 4096, got 9999"),
     ("dedup news.txt -o x --bands x", "--bands must look like 20x6 or 2x7+14x8 (bands x width), got 'x'"),
     ("dedup news.txt -o x --bands 20x7", "--bands take 140 components, a fingerprint has 128; "),
-    ("dedup news.txt -o x --num-seeds 100 --bands 20x6", "or more seeds"),
     ("dedup news.txt -o x --bands 20x6 --recall 0.9", "--recall cannot be combined with --bands"),
-    ("dedup news.txt -o x --encoding nope", "--encoding must be one that Python knows, such as utf-8 or cp1252, got"),
     ("dedup news.txt -o x --max-memory 2", "--max-memory must be 100KB or more, got '2'; give a size such as '500MB'"),
     ("dedup news.txt -o x --num-seeds 2", "--num-seeds 2 is too few to find pairs of similarity 0.8 with a recall of "),
     ("dedup news.txt -o x --threshold 0.02", "possible: --num-seeds 239 or more, or --threshold 0.038 or more"),
-    ("dedup news.txt -o x --temp-dir absent", "absent: --temp-dir must name a folder that can be written to; name an"),
     ("index query a.index --text x --min-similarity 0.1", "--min-similarity 0.1 has a recall of "),
     ("screen s.index new.tsv --reject 0.4", "--recommend 0.5 must be at most --reject 0.4; give both"),
     ("screen s.index --store --recommend 0.85", "--recommend 0.85 must be at most --reject 0.8; give both"),
@@ -195,20 +177,13 @@ MISUSE = [
     ("pairs news.txt old.txt news.txt", "two INPUTs can be compared, got 3; use --within"),
     ("plan --bytes 100", "--bytes requires --documents, or --sample"),
     ("plan --ngram 5", "--ngram requires --sample"),
-    ("plan --lowercase", "--lowercase requires --sample"),
-    ("plan --normalize NFC", "--normalize requires --sample"),
     ("plan --field text", "--field requires --sample"),
-    ("plan --no-header", "--no-header requires --sample"),
-    ("plan --encoding utf-8", "--encoding requires --sample"),
     ("plan --sample one.txt", "two or more texts"),
     ("index create x.index --sketch none --texts none", "--sketch none requires stored texts; leave --texts none out"),
-    ("index create x.index --period 1", "--period must be a number and a unit (s, m, h, d or w), such as 30d, got '1'"),
     ("index create x.index --reject 0.9", "--reject requires --screen"),
     ("index create x.index --screen --threshold 0.9", "--threshold cannot be combined with --screen; use --reject and"),
-    ("index create x.index --screen --bands 80x3 --recall 0.9", "--recall cannot be combined with --bands"),
     ("index create x.index --texts kept", "argument --texts: invalid choice 'kept'; choose from"),
     ("index expire a.index --older-than 9999999w", "--older-than must be 0s to 365,000d, got '9999999w'"),
-    ("index expire a.index --older-than 30", "got '30'"),
     ("index expire a.index --before now", "got 'now'"),
     ("index query a.index --text x --header", "--header is for INPUT, and there is none; leave it out"),
     ("screen s.index --store --header", "--header is for INPUT, and there is none; leave it out"),
@@ -252,14 +227,11 @@ MISUSE = [
     # files that are written
     ("dedup news.txt -o news.txt", "OUTPUT must not be INPUT (news.txt); write to another file"),
     ("dedup news.txt -o link.txt", "OUTPUT must not be INPUT"),
-    ("dedup link.txt -o hard.txt", "OUTPUT must not be INPUT"),
-    ("dedup 'part*.txt' -o part2.txt", "OUTPUT must not be INPUT (part2.txt)"),
     ("dedup news.txt --against 'part*' -o x.txt --removed part1.txt", "--removed must not be --against (part1.txt)"),
     ("pairs news.txt old.txt -o old.txt", "OUTPUT must not be INPUT (old.txt)"),
     ("screen s.index new.tsv -o new.tsv", "-o: the output is lines of JSON, got the name new.tsv"),
     ("screen s.index ids.jsonl -o ids.jsonl", "OUTPUT must not be INPUT (ids.jsonl)"),
     ("dedup news.txt -o old.txt --against old.txt", "OUTPUT must not be --against (old.txt)"),
-    ("dedup news.txt -o x.txt --removed old.txt --against old.txt", "--removed must not be --against (old.txt)"),
     ("dedup news.txt -o x.txt --removed a.tsv --clusters a.tsv", "--clusters must not be --removed (a.tsv)"),
     ("dedup news.txt -o x.txt --removed folder/../x.txt", "--removed must not be OUTPUT"),
     ("dedup news.txt -o x.txt --removed hard.txt", "--removed must not be INPUT"),
@@ -279,19 +251,14 @@ MISUSE = [
     ("pairs folder -o folder/pairs.tsv", "OUTPUT must not lie in INPUT (folder)"),
     ("dedup new.tsv --against folder -o folder/1.tsv", "OUTPUT must not lie in --against (folder)"),
     ("dedup - -o out/ --format txt", "OUTPUT must be a file where INPUT is standard input"),
-    ("dedup texts -o out --removed out/a/b", "make the folder first (mkdir out), or name a place elsewhere"),
-    ("dedup 'part*' -o out/ --report out/a/b", "--report lies in OUTPUT, a folder that appears when it is complete, g"),
     # names that say another format
     ("dedup news.txt -o x --report report.pdf", "--report is a page of HTML; its name must end in .html, got report"),
     ("dedup in.jsonl -o x.csv", "x.csv: the output has the format of the input, .jsonl; give it a name that ends in ."),
-    ("dedup in.jsonl -o x.txt.zstd", "give it a name that ends in .jsonl.zst"),
-    ("dedup news.txt --dry-run --removed-documents gone.csv", "the output has the format of the input"),
     ("dedup in.jsonl -o x.tar.gz", "x.tar.gz: no file is written as .tar.gz; give it a name that ends in .jsonl, .jso"),
     ("dedup in.jsonl -o x.JSON", "no file is written as .json; "),
     ("dedup texts --dry-run -o out.md", "INPUT is a folder of texts, so OUTPUT is a new folder; write -o out/"),
     ("dedup folder -o out", "out: INPUT is a folder of files; write -o out/ for as many files, or -o out.tsv for one"),
     ("dedup new.tsv -o x.tsv --removed x.csv", "--removed: tables are tab-separated, got the name x.csv; give it a "),
-    ("pairs new.tsv -o x.ndjson", "-o: tables are tab-separated, got the name x.ndjson; give it a name that "),
     ("pairs new.tsv --json -o x.tsv", "-o: the pairs are lines of JSON, got the name x.tsv; give it a name that ends "),
     ("index query a.index new.tsv -o x.csv", "-o: the output is lines of JSON, got the name x.csv"),
     ("plan --plot x.gif", "--plot must be a file with the ending .svg or .png, got x.gif"),
@@ -370,10 +337,7 @@ def test_the_name_of_a_file_stays_as_it_is(news):
 
 
 def test_tables_are_not_written_under_another_name(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from pyarrow import parquet
-
-    parquet.write_table(pyarrow.table({"text": ["one"]}), tmp_path / "in.parquet")
+    write_records(tmp_path / "in.parquet", [{"text": "one"}])
     for name, problem in (
         ("x.csv.gz", "the output has the format of the input, .parquet"),
         ("x.parquet.gz", "no file is written as .parquet.gz"),

@@ -35,29 +35,6 @@ def shards(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_of_shards(shards):
-    """To one file, or to a folder: each shard to a file of the same path. The folder may exist if it is empty."""
-    for options in ([], ["--format", "tsv"]):
-        result = lsh(shards, "dedup", "shards/", "-o", "out.tsv", "--removed", "removed.tsv", *options)
-        assert result.stderr.startswith(NOTE + b"4 documents, 2 removed, ")
-        assert (shards / "out.tsv").read_bytes() == b"a\t" + A + b"\nb\t" + B + b"\n"
-        rows = [line.split(b"\t") for line in (shards / "removed.tsv").read_bytes().splitlines()]
-        assert rows == [
-            [b"c", b"a", b"1.0", b"shards/2.tsv.gz", b"shards/1.tsv", b"identical"],
-            [b"d", b"b", b"0.8541666666666666", b"shards/deep/3.tsv", b"shards/1.tsv", b"similar"],
-        ]
-    (shards / "empty").mkdir()
-    for place in ("out/", "empty"):
-        done(shards, "dedup", "shards", "-o", place)
-        written = {
-            path.relative_to(shards / place).as_posix(): path.read_bytes()
-            for path in (shards / place).rglob("*")
-            if path.is_file()
-        }
-        assert gzip.decompress(written.pop("2.tsv.gz")) == b""
-        assert written == {"1.tsv": b"a\t" + A + b"\nb\t" + B + b"\n", "deep/3.tsv": b""}
-
-
 def test_several_inputs(shards):
     """Each may be a file, a folder or a pattern; --pattern is for the folders among them."""
     everything = ["new.tsv", "shards", "old*.tsv"]

@@ -52,15 +52,6 @@ def test_parts_against_lists(pieces, buffer, bound):
             assert both == [[len(text), len(text) + 1] for text in expected[part]]
 
 
-def test_a_text_that_is_longer_than_a_buffer():
-    texts = PlacedTexts(MemoryBudget(0), 2, 1000)
-    given_texts = [b"a" * 5000, b"", b"b" * 700_000, b"c"]
-    for number, text in enumerate(given_texts):
-        texts.append(numpy.array([number % 2]), Batch([text]))
-    for part in (0, 1):
-        assert [text for batch in texts.read(part) for text in batch.tolist()] == given_texts[part::2]
-
-
 @given(
     ranges=st.lists(st.dictionaries(st.integers(0, 400), st.integers(1, 5), max_size=20), max_size=6),
     least=st.sampled_from([1, 3, 256]),

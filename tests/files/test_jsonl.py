@@ -118,31 +118,17 @@ def test_the_compiled_reader_accepts_no_more_than_python(value, place, inserted)
     ("line", "words"),
     [
         (b"plain words", "not JSON"),
-        (b"{", "not JSON"),
-        (b'{"text": "a"', "not JSON"),
         (b"{'text': 'a'}", "not JSON"),
-        (b'{text: "a"}', "not JSON"),
-        (b'{"text": "a",}', "not JSON"),
         (b'{"text": "a"} {"text": "b"}', "not JSON (Extra data at character 15)"),
-        (b'{"text": "a"},', "not JSON"),
-        (b'{"text": "a"}\x00', "not JSON"),
-        (b'{"text": "a" "id": 1}', "not JSON"),
         (BOM + b'{"text": "a"}', "not JSON"),
         (b'["text"]', "not a JSON object but a list"),
         (b'"text"', "not a JSON object but a string"),
         (b"null", "not a JSON object but null"),
-        (b"true", "not a JSON object but true or false"),
-        (b"5", "not a JSON object but a number"),
-        (b"\0", "not JSON"),
-        (b"\x0b", "not JSON"),
         (b"{}", "no field 'text' among no fields at all"),
         (b'{"Text": "a"}', "no field 'text' among 'Text'"),
         (b'{"text": null}', "field 'text' is null; use --missing empty or "),
         (b'{"text": 5}', "field 'text' must be a string, got a number"),
-        (b'{"text": 1e400}', "field 'text' must be a string, got a number"),
         (b'{"text": ["a"]}', "field 'text' must be a string, got a list"),
-        (b'{"text": {}}', "field 'text' must be a string, got an object"),
-        (b'{"text": true}', "field 'text' must be a string, got true or false"),
         (b'{"text": "a", "text": 5}', "field 'text' must be a string, got a number"),
         (b'{"id": [1], "text": "a"}', "field 'id' must be a string or a number, got a list"),
         (b'{"id": true, "text": "a"}', "field 'id' must be a string or a number, got true or false"),
@@ -209,28 +195,9 @@ def test_ids_of_nested_fields_keep_their_digits(tmp_path):
         assert [(record.id, record.source) for record in documents.records()] == [(value, value) for value in values]
 
 
-def test_layout_does_not_count(tmp_path):
-    line = '  { "more": [1, {"text": null}], "t\\u0065xt" : "café 😀" , "id" : 2 }  \r\n'.encode()
-    path = file_of(tmp_path, "in.jsonl", FIRST + line)
-    assert read(path)[1] == (b"2", "café 😀".encode())
-    assert kept(path, [False, True], tmp_path / "out.jsonl") == line
-
-
 def test_a_message_about_many_fields_is_short(tmp_path):
     record = {f"field number {i}": i for i in range(5000)}
     assert len(refusal(file_of(tmp_path, "in.jsonl", json.dumps(record).encode()))) < 1000
-
-
-def test_another_encoding_must_be_named(tmp_path):
-    path = file_of(tmp_path, "in.jsonl", '{"text": "a"}\n'.encode("utf-16"))
-    assert "in.jsonl: it begins with a byte order mark of utf-16; use --encoding utf-16" in refusal(path)
-    assert "line 1: byte 0xff is not UTF-8" in refusal(path, encoding="utf-8")
-    assert texts(path, encoding="utf-16") == [b"a"]
-
-
-def test_a_named_field(tmp_path):
-    data = b'{"body": "one", "text": 5}\n{"body": "two"}\n{"id": "x", "body": "one"}\n'
-    assert read(file_of(tmp_path, "in.jsonl", data), field="body") == [(b"1", b"one"), (b"2", b"two"), (b"x", b"one")]
 
 
 def test_a_skipped_line_is_not_a_document_without_a_text(tmp_path):

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
+from reading import write_records
 from running import done, refused
 
 import lsh
@@ -68,18 +69,15 @@ def test_columns(tmp_path, form, encoding):
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 @pytest.mark.parametrize("ids", [[f"d{i}" for i in range(6)], [10 * i for i in range(6)], None])
 def test_rows(tmp_path, form, ids):
-    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow")
     from pyarrow import feather, parquet
 
-    table = pyarrow.table({"text": TEXTS} if ids is None else {"id": ids, "text": TEXTS})
-    if form == "parquet":
-        parquet.write_table(table, tmp_path / "a.parquet", row_group_size=2)
-    else:
-        feather.write_feather(table, str(tmp_path / "a.arrow"), compression="uncompressed", chunksize=2)
+    rows = [{"text": text} if ids is None else {"id": ids[i], "text": text} for i, text in enumerate(TEXTS)]
+    write_records(tmp_path / f"a.{form}", rows, group=2)
     marked(tmp_path, f"a.{form}")
     found = (parquet.read_table if form == "parquet" else feather.read_table)(str(tmp_path / f"out.a.{form}"))
     names = list(range(1, 7)) if ids is None else ids
-    assert found.select(table.schema.names).equals(table)
+    assert found.select(list(rows[0])).to_pylist() == rows
     assert found["kept_id"].to_pylist() == [None if kept is None else names[kept] for kept in KEPT]
     assert found["similarity"].null_count == 3
 
@@ -208,15 +206,9 @@ def test_ids_of_an_index(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.jsonl"])
 def test_a_column_that_exists_is_an_error_before_the_work(tmp_path, name):
-    if name.endswith("parquet"):
-        pyarrow = pytest.importorskip("pyarrow")
-        from pyarrow import parquet
-
-        parquet.write_table(pyarrow.table({"text": [A], "kept_id": [1]}), tmp_path / name)
-    else:
-        is_json = name.endswith("jsonl")
-        data = '{"text": "a text", "kept\\u005fid": 1}\n' if is_json else "text,similarity\na text,1\n"
-        (tmp_path / name).write_text(data)
+    write_records(tmp_path / name, [{"text": A, "similarity" if name.endswith("csv") else "kept_id": 1}])
+    if name.endswith("jsonl"):
+        (tmp_path / name).write_text('{"text": "a text", "kept\\u005fid": 1}\n')
     error = refused(tmp_path, "dedup", name, "--dry-run", "--mark", "--field", "text")
     field = "similarity" if name.endswith("csv") else "kept_id"
     assert f"it has a field '{field}', which --mark adds; rename it" in error

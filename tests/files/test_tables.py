@@ -77,7 +77,10 @@ def test_rows_of_a_table(form):
     for field in ["more.title", "meta.more.title", "."]:
         assert f"no column '{field}' among 'id'" in refusal(path, field=field)
         assert "--id-field" in refusal(path, id_field=field)
-    assert "strings or numbers" in refusal(path, id_field="meta")
+    for option in ("id_field", "source_field"):
+        assert "must hold strings or numbers, got struct" in refusal(path, **{option: "meta"})
+    with files.Documents(path, source_field="meta.title") as documents:
+        assert [record.source for record in documents.records()][:3] == [b"", b"title 1", b"title 2"]
     with files.Documents(path, field="meta.title", missing="empty") as documents:
         assert [record.text for record in documents.records()][:4] == [None, b"title 1", b"title 2", None]
         assert documents.missing == 3334

@@ -15,6 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from reading import write_records
 from running import SAMPLE, contents, done, environment, refused, sample
 
 import lsh as package
@@ -42,11 +43,6 @@ def survival(page: str) -> dict[str, tuple[int, int]]:
 def reported(folder: Path, *arguments: object) -> str:
     done(folder, "dedup", *arguments, "--dry-run", "--report", "report.html")
     return (folder / "report.html").read_text("utf-8")
-
-
-def jsonl(path: Path, records: list[dict]) -> Path:
-    path.write_bytes(b"".join(json.dumps(record).encode() + b"\n" for record in records))
-    return path
 
 
 @pytest.mark.parametrize("old", [0, 80])
@@ -90,45 +86,25 @@ RECORDS = [  # all records of `b` are copies, none of `a` are, and the last reco
 SURVIVAL = {"a": (6, 0), "b &lt;i&gt;": (3, 3), "(no source)": (1, 0)}
 
 
-def write_sources(folder: Path, kind: str) -> list[str]:
-    """Write the records in a format, and return the arguments."""
-    if kind == "jsonl":
-        jsonl(folder / "in.jsonl", RECORDS)
-    elif kind == "csv":
-        lines = [f'{one["id"]},"{one["text"]}",{one["from"]["site"] or ""}\r\n' for one in RECORDS]
-        (folder / "in.csv").write_bytes("".join(["id,text,site\r\n", *lines]).encode())
-        return ["in.csv", "--source-field", "site"]
-    elif kind == "parquet":
-        parquet = pytest.importorskip("pyarrow.parquet")
-        table = pytest.importorskip("pyarrow").Table.from_pylist(RECORDS)
-        parquet.write_table(table, folder / "in.parquet", row_group_size=4)
+@pytest.mark.parametrize("kind", ["records", "folders"])
+def test_sources(tmp_path, kind):
+    """A field of the records, or the folders of texts."""
+    if kind == "records":
+        write_records(tmp_path / "in.jsonl", RECORDS)
+        page = reported(tmp_path, "in.jsonl", "--source-field", "from.site")
     else:
         for one in RECORDS:
-            place = folder / "in" / (one["from"]["site"] or "")
+            place = tmp_path / "in" / (one["from"]["site"] or "")
             place.mkdir(parents=True, exist_ok=True)
             (place / f"{one['id']}.txt").write_text(one["text"])
-        return ["in"]  # its folders are the sources
-    return [f"in.{kind}", "--source-field", "from.site"]
-
-
-@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet", "folder"])
-def test_sources(tmp_path, kind):
-    page = reported(tmp_path, *write_sources(tmp_path, kind))
+        page = reported(tmp_path, "in")
     assert survival(page) == SURVIVAL
     assert "1 of 3 sources loses more than 30 %" in page
-    if kind == "parquet":
-        page = reported(tmp_path, "in.parquet", "--source-field", "id", "--id-field", "id")
-        assert len(survival(page)) == 10
-        options = ["--dry-run", "--report", "r.html", "--source-field", "from"]
-        assert refused(tmp_path, "dedup", "in.parquet", *options).endswith(
-            "column 'from' must hold strings or numbers, got struct<site: string>; name another column with "
-            "--source-field"
-        )
 
 
 def test_files_are_sources(tmp_path):
-    jsonl(tmp_path / "a.jsonl", RECORDS[:6])
-    jsonl(tmp_path / "b.jsonl", RECORDS[6:])
+    write_records(tmp_path / "a.jsonl", RECORDS[:6])
+    write_records(tmp_path / "b.jsonl", RECORDS[6:])
     assert survival(reported(tmp_path, "*.jsonl")) == {"a.jsonl": (6, 0), "b.jsonl": (4, 3)}
 
 

@@ -130,17 +130,6 @@ def test_printed_form_of_equal_bands():
     assert str(Bands(2, 1)).startswith("2 bands of 1 component, 2 in all\n")
 
 
-def test_printed_form_of_mixed_bands():
-    """The printed form omits (1/b)^(1/r), which requires a single r."""
-    lines = str(Bands(widths=(2, 3, 3))).split("\n")
-    assert lines[0] == "3 bands, 1x2+2x3 components, 8 in all"
-    found = [1 - (1 - (s / 10) ** 2) * (1 - (s / 10) ** 3) ** 2 for s in range(3, 11)]
-    assert lines[2].split()[1:] == [f"{p:.3f}" for p in found]
-    assert lines[3].startswith("half of the pairs are found at 0.")
-    assert "(1/b)" not in lines[3]
-    assert lines[4:] == ["keys take 24 bytes a document"]
-
-
 # Keys.
 
 

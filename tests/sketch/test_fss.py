@@ -1,19 +1,17 @@
-"""The scheme fss: its published vectors, its bits equal to the twin's, and its statistics.
+"""The scheme fss: its bits equal to the twin's, and its statistics.
 
-The bits follow the definition (docs/schemes.md): vectors, then the slow twin, then a numpy formula for long texts,
-which is itself checked against the twin. The estimate is unbiased and of small variance, and bands of any components
-follow the S-curve. The statistical tests compare with theory at a stated ALPHA, over fixed seeds; they fail for
-defective sketches (tools/check_statistics.py). test_hasher.py tests what both schemes have in common.
+The bits follow the definition (docs/schemes.md, whose vectors test_docs.py runs): the slow twin, then a numpy formula
+for long texts, which is itself checked against the twin. The estimate is unbiased and of small variance, and bands of
+any components follow the S-curve. The statistical tests compare with theory at a stated ALPHA, over fixed seeds; they
+fail for defective sketches (tools/check_statistics.py). test_hasher.py tests what both schemes have in common.
 """
 
 from __future__ import annotations
 
-import doctest
 import math
 import random
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from statistics import NormalDist
 
 import numpy
@@ -58,16 +56,6 @@ def formula(shingles: set[bytes], k: int, seed: int) -> list[int]:
         part = offers(hashes[at : at + 256, 0], hashes[at : at + 256, 1], k, reference.fss_ranks(k))
         row = numpy.minimum(row, part.min(axis=0))
     return as_ints(row)
-
-
-# The vectors of docs/schemes.md.
-
-
-def test_vectors_on_the_page():
-    page = Path(__file__).parents[2] / "docs" / "schemes.md"
-    result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
-    assert result.attempted > 15
-    assert result.failed == 0
 
 
 # The bits equal those of the twin.

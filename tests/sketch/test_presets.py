@@ -6,15 +6,11 @@ value, tests/engine/test_dedup.py compares results with brute force for bands an
 
 from __future__ import annotations
 
-import doctest
-from pathlib import Path
-
 import pytest
 
 import lsh
 from lsh import Bands, MinHasher, Shingles, presets
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 ALL = [presets.fineweb, presets.bigcode, presets.nemo]
 
 # name: units of a shingle, unit, components, bands, rows, (1/b)^(1/r), found at .7, .8 and .9, threshold, bytes
@@ -127,31 +123,7 @@ def test_options_are_new_at_each_call():
     assert presets.nemo.options()["threshold"] == 0.8
 
 
-@pytest.mark.parametrize("preset", ALL, ids=presets.NAMES)
-def test_the_docstring_says_what_differs(preset):
-    assert preset.differs
-    assert preset.source
-    for said in (*preset.differs, preset.source):
-        assert said in preset.__doc__
-    assert preset.__doc__ == str(preset)
-
-
 @pytest.mark.parametrize("name", ["FineWeb", "", None, ["nemo"]])
 def test_unknown_names_are_refused(name):
     with pytest.raises(ValueError, match="preset must be one of 'fineweb', 'bigcode', 'nemo', got"):
         presets.preset(name)
-
-
-def test_the_document_of_the_presets(monkeypatch):
-    monkeypatch.chdir(REPOSITORY / "examples")
-    page = REPOSITORY / "docs" / "presets.md"
-    result = doctest.testfile(
-        str(page), module_relative=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE, encoding="utf-8"
-    )
-    assert result.attempted >= 3
-    assert result.failed == 0
-    words = " ".join(page.read_text(encoding="utf-8").split())
-    for preset in ALL:
-        assert f"`{preset.name}`" in words
-        for said in preset.differs:
-            assert said in words

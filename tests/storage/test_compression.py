@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
 import gc
-import gzip
 import io as streams
-import lzma
 import os
 import random
 import re
@@ -133,32 +130,13 @@ def test_damage_in_an_output_is_noticed(tmp_path, format):
         assert "corrupt" in refusal(file_of(tmp_path, f"cut.txt.{format}", data[:size]))
 
 
-def standard_file(file, format):
-    """Return the file of the standard library, or of zstandard, that compresses into another file."""
-    if format == "gz":
-        return gzip.GzipFile("", "wb", compression.GZIP_LEVEL, file, mtime=0)
-    if format == "zst":
-        import zstandard
-
-        return zstandard.ZstdCompressor(write_checksum=True).stream_writer(file, closefd=False)
-    return {"bz2": bz2.BZ2File, "xz": lzma.LZMAFile}[format](file, "wb")
-
-
-@every_format
-@pytest.mark.parametrize("sizes", [(), (0,), (5,), (3, 0, 200_000), (1000,) * 50], ids=len)
-def test_the_bytes_are_those_of_the_standard_library(format, sizes):
-    pack(b"", format)  # skips where the format's library is missing
-    expected, found = streams.BytesIO(), streams.BytesIO()
-    packing = compression.Packing(found, format)
-    with standard_file(expected, format) as file:
-        for number, size in enumerate(sizes):
-            data = (b"%d cats sat on a mat; " % number * size)[:size]
-            file.write(data)
-            packing.write(memoryview(data))
+def test_gzip_has_no_time_and_a_level_between_the_ends():
+    """So the same records give the same bytes at any time."""
+    found = streams.BytesIO()
+    packing = compression.Packing(found, "gz")
+    packing.write(memoryview(b"a cat sat on a mat"))
     packing.finish()
-    assert found.getvalue() == expected.getvalue()
-    if format == "gz":  # neither the slowest nor the fastest level
-        assert found.getvalue()[:9] == b"\x1f\x8b\x08" + bytes(6)
+    assert found.getvalue()[:9] == b"\x1f\x8b\x08" + bytes(6)
 
 
 class Full:

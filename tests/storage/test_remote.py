@@ -8,7 +8,6 @@ import gzip
 import http.server
 import io
 import itertools
-import json
 import os
 import random
 import re
@@ -23,6 +22,7 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
+from reading import write_records
 from running import contents, done, lsh, process, refused
 
 from lsh import files
@@ -173,29 +173,8 @@ def test_a_note_says_that_memory_disappears(tmp_path, memory):
 
 
 def write_texts(path: Path, texts: list[str]) -> None:
-    name, _, packed = path.name.partition(".")[2].partition(".")
-    if name in ("parquet", "arrow"):
-        pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-        from pyarrow import feather, parquet
-
-        table = pyarrow.table({"id": list(map(str, range(len(texts)))), "text": texts, "more": texts[::-1]})
-        if name == "parquet":
-            parquet.write_table(table, path, row_group_size=1000)
-        else:
-            feather.write_feather(table, str(path), compression="uncompressed", chunksize=500)
-        return
-    rows = {
-        "jsonl": lambda i, text: json.dumps({"id": str(i), "text": text}),
-        "csv": lambda i, text: f'{i},"{text}"',
-        "tsv": lambda i, text: f"{i}\t{text}",
-    }[name]
-    data = "".join(f"{rows(i, text)}\n" for i, text in enumerate(texts)).encode()
-    data = (b"id,text\n" if name == "csv" else b"") + data
-    if packed:
-        import lzma
-
-        data = gzip.compress(data) if packed == "gz" else lzma.compress(data)
-    path.write_bytes(data)
+    rows = [{"id": str(i), "text": text} for i, text in enumerate(texts)]
+    write_records(path, rows, header=".tsv" not in path.name)
 
 
 TEXTS = {"a.txt": STORY, "deep/b.txt": OTHER, "deep/c.txt": STORY.replace("nine", "nina"), "d.md": "something else"}
@@ -493,24 +472,14 @@ def check_requests(parts, block):
     assert {stop for _, stop in joined} <= {end for _, end in wanted}
 
 
-MB = 1 << 20
-
-
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        ([[(5, 9)]], [(5, 9)]),
-        ([[(5, 9), (9 + MB, 10 + MB)]], [(5, 10 + MB)]),
-        ([[(5, 9), (10 + MB, 11 + MB)]], [(5, 9), (10 + MB, 11 + MB)]),
-        ([[(0, MB)], [(MB, 2 * MB)], [(2 * MB + 5, 3 * MB)]], [(0, 3 * MB)]),
-        ([[(0, 20 * MB)]], [(0, 8 * MB), (8 * MB, 16 * MB), (16 * MB, 20 * MB)]),
-        ([[(0, 7 * MB), (7 * MB + 9, 9 * MB)]], [(0, 7 * MB), (7 * MB + 9, 9 * MB)]),  # a gap ends a request
-        ([[(at * MB, at * MB + 9) for at in range(10)]], [(0, 7 * MB + 9), (8 * MB, 9 * MB + 9)]),
-        ([], []),
-    ],
-)
-def test_neighbours_are_asked_for_together(parts, expected):
-    assert list(remote.requests([np.array(part).T for part in parts])) == expected
+def test_blocks_are_full_unless_a_gap_ends_a_request():
+    block = remote.BLOCK
+    assert list(remote.requests([np.array([[0, block - 9], [block - 9, block + 9]]).T])) == [
+        (0, block),
+        (block, block + 9),
+    ]
+    gap = np.array([[0, block - 9], [block - 5, block + 9]])
+    assert list(remote.requests([gap.T])) == [tuple(row) for row in gap.tolist()]
 
 
 @strategies.examples(200)

@@ -701,40 +701,6 @@ def test_older_form():
 # Threads.
 
 
-def test_threads_add_query_and_remove_at_once():
-    """In every order all documents are stored at the end; a query sees complete documents only."""
-    cache = Cache(MinHasher(40, 4, hashbytes=4))
-    texts = [f"{word} and {word} of the {word}s" for word in ("otter", "heron", "badger", "weasel")]
-    rounds, gate = 60, threading.Barrier(8)
-
-    def writer(which):
-        gate.wait()
-        for turn in range(rounds):
-            cache.add_doc(texts[which], (which, turn))
-            if turn % 3 == 2:
-                cache.remove_id((which, turn))
-            if turn % 10 == 5:
-                cache.add_docs([texts[which]] * 3, [(which, turn, i) for i in range(3)])
-
-    def reader(which):
-        gate.wait()
-        for _ in range(rounds):
-            found = cache.get_duplicates_of(texts[which], min_jaccard=1.0)
-            assert {first for first, *_ in found} <= {which}
-            assert sum(len(one) == 3 for one in found) % 3 == 0
-            assert sum(len(ids) for ids in cache.bins[0].values()) <= 6 * rounds * 2
-
-    with ThreadPoolExecutor(8) as pool:
-        for future in [pool.submit(job, which) for job in (writer, reader) for which in range(4)]:
-            future.result()
-    expected = {(w, t) for w in range(4) for t in range(rounds) if t % 3 != 2}
-    expected |= {(w, t, i) for w in range(4) for t in range(5, rounds, 10) for i in range(3)}
-    assert set(cache) == expected
-    fresh = Cache(cache.hasher)
-    fresh.add_docs([texts[doc_id[0]] for doc_id in cache], cache)
-    assert contents(fresh) == contents(cache)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_fork_while_a_lock_is_held_does_not_hang():
@@ -849,32 +815,6 @@ def test_every_method_waits_for_a_change_to_end(ask, monkeypatch):
         assert [one.result() for one in both] == [None, None]
     assert took_the_lock
     assert ended == ["change", "question"]
-
-
-@pytest.mark.parametrize(("documents", "rounds"), [(30_000, 3), pytest.param(300_000, 16, marks=pytest.mark.slow)])
-def test_threads_look_through_pairs_while_another_adds(documents, rounds):
-    """Complete pairs or a RuntimeError."""
-    rows = numpy.random.RandomState(8).randint(0, 2**32, (documents, 4), numpy.uint32)
-    cache = Cache(MinHasher(4, 4, hashbytes=4), bands=Bands(1, 4))
-    done = threading.Event()
-
-    def look():
-        while not done.is_set():
-            try:
-                assert all(b == a + 1_000_000 for a, b in itertools.islice(cache.iter_duplicates(), 20))
-            except RuntimeError as error:
-                if "changed" not in str(error):
-                    raise
-
-    with ThreadPoolExecutor(2) as pool:
-        looking = [pool.submit(look) for _ in range(2)]
-        for _ in range(rounds):
-            cache.clear()
-            cache.add_fingerprints(rows, range(documents))
-            cache.add_fingerprints(rows[:50], range(1_000_000, 1_000_050))
-        done.set()
-        assert [one.result() for one in looking] == [None, None]
-    assert cache.get_all_duplicates() == {(i, i + 1_000_000) for i in range(50)}
 
 
 # Many copies.

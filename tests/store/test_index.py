@@ -30,32 +30,6 @@ from lsh.store import query
 from lsh.store.index import Index, IndexLockedError
 
 
-@pytest.mark.parametrize("texts", ["stored", None])
-@pytest.mark.parametrize("sketch", ["8bit", "full"])
-def test_similar_documents_are_found(folder, sketch, texts):
-    with Index.create(folder, sketch=sketch, texts=texts) as index:
-        index.add_docs([FERRY, FERRY_LESS, "ONIONS DEAR THIS WEEK " * 3], ["ferry", b"less", 3])
-        for move in (None, index.commit, index.compact):
-            if move is not None:
-                move()
-            matches = index.query(FERRY + "!")
-            assert [match.id for match in matches] == ["ferry", b"less"]
-            assert all(match.verified == (texts == "stored") for match in matches)
-            exact = [lsh.jaccard(FERRY + "!", other) for other in (FERRY, FERRY_LESS)]
-            if texts:
-                assert [match.similarity for match in matches] == exact
-                assert [match.interval for match in matches] == [(s, s) for s in exact]
-            else:
-                assert all(low <= s <= high for s, (low, high) in zip(exact, [match.interval for match in matches]))
-            assert index.query(FERRY + "!", top=1) == matches[:1]
-            assert [match.id for match in index.query(id="ferry")] == [b"less"]
-            assert index.query(id=3) == ()
-            assert index.query_docs([FERRY + "!", "", "nothing like it"]) == [matches, (), ()]
-            assert matches.recall == index.recall_at(0.8)
-            assert matches.recall >= 0.99 if texts else 0.45 < matches.recall < 0.6  # the estimate must reach 0.8, too
-            assert matches.min_similarity == index.threshold == 0.8
-
-
 def test_pieces_are_not_held(folder, monkeypatch):
     """The encoded ids of a column in chunks are not all in memory at a time."""
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")

@@ -15,13 +15,13 @@ from unittest.mock import Mock
 
 import indexing
 import pytest
-from indexing import SETTINGS, contents, patch_read_manifest, reopened, text
+from indexing import SETTINGS, contents, reopened, text
 
 import lsh
 import lsh.base.file_io
 import lsh.store.view
 import lsh.store.writer
-from lsh.segments import disk, log, manifest
+from lsh.segments import disk, log
 from lsh.store import memtable
 from lsh.store.index import Index
 
@@ -241,6 +241,7 @@ READING = [
     (log.LogReader, "read"),
     (lsh.store.view.View, "apply"),
     (memtable.MemTable, "add"),
+    (lsh.store.index, "read_manifest"),
     (lsh.store.index, "open_view"),
 ]
 
@@ -271,26 +272,6 @@ def test_an_interrupted_refresh_loses_no_commit(folder, monkeypatch, owner, name
         index.commit()
         assert reader.refresh()
         assert contents(reader) == contents(index)
-
-
-def test_an_error_after_the_log_was_read_loses_no_commit(folder, monkeypatch):
-    """As of a process that has as many files open as it may have."""
-    with Index.create(folder, **SETTINGS) as index, Index.open(folder) as reader:
-        index.add(text(1), 1)
-        index.commit()
-        real = manifest.read_manifest
-
-        def failing(path: str, known: manifest.Manifest | None = None) -> manifest.Manifest:
-            patch_read_manifest(monkeypatch, Mock(side_effect=OSError(24, "Too many open files", path)))
-            return real(path, known)
-
-        patch_read_manifest(monkeypatch, failing)
-        with pytest.raises(OSError, match="Too many open files"):
-            reader.refresh()
-        monkeypatch.undo()
-        assert list(reader) == []
-        assert reader.refresh()
-        assert list(reader) == [1]
 
 
 def test_two_indexes_are_merged_into_each_other_by_threads(tmp_path, monkeypatch):

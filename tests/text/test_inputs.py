@@ -10,6 +10,7 @@ import gc
 import re
 import sys
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -233,6 +234,12 @@ class LazyFrame:
         return self
 
 
+class Splits(dict):
+    """As the DatasetDict of Hugging Face, a dict of datasets."""
+
+    column_names = ()
+
+
 COLLECTION = "must be a collection of texts, got "
 
 
@@ -247,8 +254,12 @@ COLLECTION = "must be a collection of texts, got "
         (list, TypeError, COLLECTION + "a type; call it"),
         (Path("a.txt"), TypeError, COLLECTION + r"a path \(PosixPath|a path \(WindowsPath"),
         (lsh.Cache(HASHER), TypeError, COLLECTION + "the ids of a stored Cache; pass the texts"),
-        ({"a", "b"}, TypeError, "must be in a definite order, got set"),
-        ({"a": 1}, TypeError, "must be in a definite order, got dict"),
+        (True, TypeError, COLLECTION + "bool"),
+        *(
+            (bad, TypeError, f"must be in a definite order, got {type(bad).__name__}")
+            for bad in ({"a", "b"}, {"a": 1}, MappingProxyType({"a": 1}), lsh.Cache(HASHER).fingerprints)
+        ),
+        (Splits(), TypeError, r"must be one column of texts, got a whole Splits; pass table\['train'\]\['text'\]$"),
         (LazyFrame(), TypeError, "must be one column of texts, got a whole LazyFrame; collect it and pass"),
         (np.array("text"), TypeError, COLLECTION + "ndarray"),
         (np.array([1, 2]), TypeError, r"texts\[0\] must be str, .* got int"),
@@ -263,15 +274,7 @@ def test_no_collection(bad, error, message):
 
 def test_a_function_must_be_called():
     """`deduplicate` and `find_pairs` call it; everything else says so."""
-    cache = lsh.Cache(HASHER)
-    for call in (
-        HASHER.fingerprints,
-        HASHER.chunks,
-        lsh.jaccard_matrix,
-        cache.query_docs,
-        lambda texts: cache.add_docs(texts, [1]),
-        lambda texts: lsh.plan(background=texts),
-    ):
+    for call in (HASHER.fingerprints, HASHER.chunks, lsh.jaccard_matrix, lambda texts: lsh.plan(background=texts)):
         with pytest.raises(TypeError, match="must be a collection of texts, got a function; call it, and pass what"):
             call(lambda: ["some text"])
 

@@ -101,8 +101,8 @@ def _links_of_buckets(rows: Array, low_bits: tuple[int, int]) -> tuple[Array, Ar
 def _scattered(rows: Array, bits: int, first: int) -> pa.RecordBatch:
     """Return records for each range of 64-bit numbers: its number, and rows of uint64 that begin with such a number.
 
-    The rows are in order of their ranges. A record has at most `RECORD_BYTES`, since Spark sends thousands of records at
-    once to a task.
+    The rows are in order of their ranges. A record has at most `RECORD_BYTES`, since Spark sends thousands of records
+    at once to a task.
     """
     ranges = (rows[:, 0] >> np.uint64(64 - bits)).astype(np.int32)
     begins = np.concatenate([[True], ranges[1:] != ranges[:-1]])

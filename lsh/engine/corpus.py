@@ -27,6 +27,7 @@ from lsh.engine.deciding import write_links
 from lsh.engine.linking import BandLinks, Links, LowBits, Order, positions_of
 from lsh.engine.matching import Matching
 from lsh.sketch.hasher import batch_fingerprints, work_shares
+from lsh.sketch.sketch_filter import num_words
 from lsh.text.batch import Batch, content_keys, num_bytes, same_texts
 from lsh.text.collections import TextSource, each_piece, is_selection
 from lsh.text.sets import MAX_CACHED, MAX_SPLIT
@@ -331,7 +332,7 @@ class Corpus:
         self.keys = [spill.column(np.uint64, None, total, buffer) for _ in range(bands.num_bands)]
         self.sketches = spill.column(dtype, hasher.num_seeds, total)
         bits, most = self.matching.low_bits
-        low_bits = None if bits == 0 else spill.column(np.uint64, bits * -(-hasher.num_seeds // 64), total)
+        low_bits = None if bits == 0 else spill.column(np.uint64, num_words(hasher.num_seeds, bits), total)
         self.low_bits = LowBits(low_bits, bits, most)
         self.content, self.sizes = spill.column(np.uint64, None, total), spill.column(np.int64, None, total)
         flags = spill.column(np.bool_, None, total)

@@ -23,7 +23,7 @@ MACHINE_SECONDS = (2.335e-6, 1.569e-8)  # of `lsh dedup`
 KEYS_SECONDS = (4.022e-6, 2.539e-8)  # of `lsh.spark`, where it computes and groups keys; these grow with the bands
 OTHER_SECONDS = (2.007e-6, 4.501e-8)  # of its other stages
 OTHER_SHUFFLED = (-44.27, 1.1759)
-KEY_SHUFFLED = 16.06  # bytes of a document and band
+KEY_SHUFFLED = 1.0033  # bytes for each byte of a key, the hash of its text and its low bits
 # Of benchmarks/engine/sizes.py, in seconds: of a document for each hash of a component, and for each band; of a pair in
 # each bucket that it shares.
 SEED_SECONDS, BAND_SECONDS, SHARED_SECONDS = 8.707e-10, 1.576e-7, 1.491e-8
@@ -102,8 +102,14 @@ class Cost:
         )
 
 
-def cost_of(documents: int, text_bytes: int, num_bands: int, num_seeds: int, false_pairs: float | None) -> Cost:
-    """Return the cost of a run; `false_pairs` is the share of all pairs that are false candidates, if it is known."""
+def cost_of(
+    documents: int, text_bytes: int, num_bands: int, num_seeds: int, low_bytes: int, false_pairs: float | None
+) -> Cost:
+    """Return the cost of a run.
+
+    `low_bytes` is the size of the low bits of a document, `false_pairs` the share of all pairs that are false
+    candidates, if it is known.
+    """
     candidates = None if false_pairs is None else false_pairs * documents * (documents - 1) / 2
     vain = SHARED_SECONDS * (candidates or 0.0)
     more = _seeds_seconds(num_seeds) - _seeds_seconds(MEASURED_SEEDS) + (num_bands - MEASURED_BANDS) * BAND_SECONDS
@@ -114,10 +120,10 @@ def cost_of(documents: int, text_bytes: int, num_bands: int, num_seeds: int, fal
         text_bytes,
         candidates,
         documents * LEAST_BYTES if documents <= MAX_DOCUMENTS else None,
-        documents * (8 * num_bands + num_seeds + CONTENT_BYTES),
+        documents * (8 * num_bands + num_seeds + low_bytes + CONTENT_BYTES),
         (documents * max(_of(MACHINE_SECONDS, text_bytes) + more, 0.0) + vain) / 3600,
         (documents * spark + vain) / 3600,
-        round(documents * (KEY_SHUFFLED * num_bands + max(_of(OTHER_SHUFFLED, text_bytes), 0.0))),
+        round(documents * (KEY_SHUFFLED * (16 + low_bytes) * num_bands + max(_of(OTHER_SHUFFLED, text_bytes), 0.0))),
     )
 
 

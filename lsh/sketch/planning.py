@@ -256,7 +256,9 @@ class Plan:
             raise errors.bad_type("documents", "must be given, as the plan has none")
         count = checks.whole_number("documents", self.documents if documents is None else documents, 1, 2**63)
         size = checks.whole_number("text_bytes", text_bytes, 0, 2**63)
-        return cost_of(count, size, self.bands.num_bands, self.num_seeds, self.false_candidates)
+        least = sketch_filter.least_equal(self.num_seeds, self.threshold, self.loss or sketch_filter.LOSS)
+        low_bytes = 8 * sketch_filter.num_words(self.num_seeds, sketch_filter.num_low_bits(self.num_seeds, least))
+        return cost_of(count, size, self.bands.num_bands, self.num_seeds, low_bytes, self.false_candidates)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as a dict of plain values, which `from_dict` reads.

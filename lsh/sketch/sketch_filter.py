@@ -66,6 +66,11 @@ def num_low_bits(num_seeds: int, least: int) -> int:
     return next(few, BITS)
 
 
+def num_words(num_seeds: int, bits: int) -> int:
+    """Return how many words of 64 bits so many low bits of each component take."""
+    return bits * -(-num_seeds // 64)
+
+
 def passing(num_seeds: int, least: int, similarity: float, bits: int = BITS) -> float:
     """Return the probability that a pair of this similarity has the same low bits in at least `least` components."""
     return min(float(_equal_components(num_seeds, similarity, bits)[least:].sum()), 1.0)

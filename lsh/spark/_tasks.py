@@ -29,6 +29,7 @@ from lsh.engine.deciding import Components
 from lsh.engine.grouping import pack_low_bits
 from lsh.engine.linking import LIMIT, buckets_of
 from lsh.engine.matching import Matching
+from lsh.sketch import sketch_filter
 from lsh.sketch.hasher import batch_fingerprints, work_shares
 from lsh.text.batch import Batch, content_keys
 from lsh.text.collections import each_piece
@@ -122,7 +123,7 @@ def batches_of(texts: pa.Array, matching: Matching) -> Iterator[Batch]:
 
 def num_words(matching: Matching) -> int:
     """Return how many words the low bits of a text have."""
-    return matching.low_bits[0] * -(-matching.hasher.num_seeds // 64)
+    return sketch_filter.num_words(matching.hasher.num_seeds, matching.low_bits[0])
 
 
 def nodes_of(batch: Batch) -> Array:

@@ -237,7 +237,7 @@ def test_the_cost_of_a_run():
     plan = lsh.plan(0.8, num_seeds=128, background=[0.1, 0.7], documents=10**6)
     one, ten = plan.cost(text_bytes=1200), plan.cost(10**7, text_bytes=1200)
     assert one.documents == 10**6
-    assert (one.max_memory, one.temporary_bytes) == (24 * 10**6, (8 * plan.bands.num_bands + 128 + 24) * 10**6)
+    assert (one.max_memory, one.temporary_bytes) == (24 * 10**6, (8 * plan.bands.num_bands + 128 + 32 + 24) * 10**6)
     assert (ten.max_memory, ten.temporary_bytes) == (10 * one.max_memory, 10 * one.temporary_bytes)
     assert one.false_candidates == pytest.approx(plan.false_candidates * (10**12 - 10**6) / 2)
     assert ten.false_candidates == pytest.approx(100 * one.false_candidates, rel=1e-5)

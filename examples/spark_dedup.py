@@ -45,7 +45,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--against", nargs="+", help="reference files: documents like them are removed")
     found.add_argument("--threshold", type=float, default=0.8, help="minimum similarity of near duplicates")
     found.add_argument("--recall", type=float, default=0.99, help="probability that a pair at the threshold is found")
-    found.add_argument("--num-seeds", type=int, default=128, help="number of components of a fingerprint")
+    found.add_argument(
+        "--num-seeds", type=int, help="number of components of a fingerprint (default: by the number of documents)"
+    )
     found.add_argument("--ngram", type=int, default=8, help="length of a shingle in units")
     found.add_argument("--unit", choices=("byte", "char", "word"), default="char", help="unit of --ngram")
     found.add_argument("--normalize", choices=("NFC", "NFKC"), help="convert texts to a Unicode normal form")

@@ -128,7 +128,10 @@ def temporary_errors(purpose: errors.Words, num_bytes: int | None = None, folder
             place = errors.message("raise the limit of their size (ulimit -f)")
         problem = errors.message(purpose) + f" needs {needed}: {error.strerror}; " + place
         failed = OSError(error.errno, str(problem), tempfile.tempdir if folder is None else folder)
-        raise errors.saying(failed, problem) from error
+        try:
+            raise errors.saying(failed, problem) from error
+        finally:
+            del failed  # else its traceback, with all arrays and files of the run, would be in a cycle
 
 
 class MemoryBudget:
@@ -327,8 +330,10 @@ class MemoryBudget:
             while not done.wait(WATCH_SECONDS if self.has_files else IDLE_SECONDS):
                 self.release()
 
-        watching = threads.started(watch, daemon=True) if self.is_bounded else None
+        watching = None
         try:
+            if self.is_bounded:
+                watching = threads.started(watch, daemon=True)
             yield
         finally:
             done.set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SIZES = ("bytes", "KB", "MB", "GB", "TB")
+SIZES = ("bytes", "KB", "MB", "GB", "TB", "PB")
 
 
 def counted(number: int, noun: str) -> str:

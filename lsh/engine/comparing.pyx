@@ -23,6 +23,7 @@ import numpy as np
 cdef enum:
     CHECKED = 1 << 26  # bytes of texts compared between two checks for signals: a tenth of a second at most
     AHEAD = 8  # candidates that are prefetched while one is compared
+    GONE = -1  # in place of the first document of a group that was merged
     LINE = 8  # words of a line of the cache
     GATHERED = 1 << 13  # words of low bits that are brought together
     CHECKED_SKETCHES = 1 << 24  # sketches compared between two checks for signals: a tenth of a second
@@ -435,21 +436,27 @@ cdef class _Filter:
 
         It is compared with the first document of each group, and then with the others of those not found to be similar.
         """
-        cdef Py_ssize_t i = 0, k = 0, seen, some, joined = -1, left = self.limit
+        cdef Py_ssize_t i = 0, k = 0, seen, some, joined = -1, gone = 0, left = self.limit
         cdef int32_t head, other, stop = <int32_t> 0x7fffffff
         while i < bucket.groups and left > 0:
             some = min(bucket.groups - i, left)
             seen = self.similar_head(document, i, some)
             left -= min(seen + 1, some)
             i += seen
-            if seen < some and joined < 0:
+            if seen == some:
+                continue
+            if joined < 0:
                 joined = i
-                i += 1
-            elif seen < some:
-                self._merge(bucket, joined, i)
+            else:
+                self._append(bucket, bucket.heads[joined], bucket.heads[i])
+                bucket.heads[i] = GONE
+                gone += 1
+            i += 1
         self.left_out += bucket.groups - i
         if i < bucket.groups:
             stop = bucket.heads[i]
+        if gone:
+            self._close_gaps(bucket)
         while k < bucket.chained and bucket.chains[k] < stop:
             head = bucket.chains[k]
             k += 1
@@ -476,10 +483,29 @@ cdef class _Filter:
         return bucket.heads[joined] if joined >= 0 else -1
 
     cdef void _merge(self, Bucket *bucket, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
-        """Append group j to group i, which is an earlier one."""
-        cdef size_t size = self.size
+        """Append group j to group i, which is an earlier one, and remove it."""
+        self._append(bucket, bucket.heads[i], bucket.heads[j])
+        bucket.heads[j] = GONE
+        self._close_gaps(bucket)
+
+    cdef void _close_gaps(self, Bucket *bucket) noexcept nogil:
+        """Move the groups together that are left."""
+        cdef Py_ssize_t i, filled = 0
+        for i in range(bucket.groups):
+            if bucket.heads[i] == GONE:
+                continue
+            if i > filled:
+                bucket.heads[filled] = bucket.heads[i]
+                if i < self.room:
+                    memcpy(self.heads + filled * self.size, self.heads + i * self.size, self.size * sizeof(uint64_t))
+                elif filled < self.room:
+                    self._hold(filled, bucket.heads[i])
+            filled += 1
+        bucket.groups = filled
+
+    cdef void _append(self, Bucket *bucket, int32_t head, int32_t other) noexcept nogil:
+        """Append the group of a first document to that of another one."""
         cdef Py_ssize_t k
-        cdef int32_t head = bucket.heads[i], other = bucket.heads[j]
         if bucket.following[other] >= 0:
             bucket.chained -= 1
             k = _place(bucket.chains, bucket.chained, other)
@@ -489,12 +515,6 @@ cdef class _Filter:
         bucket.parents[other] = head
         bucket.following[bucket.last[head]] = other
         bucket.last[head] = bucket.last[other]
-        bucket.groups -= 1
-        memmove(bucket.heads + j, bucket.heads + j + 1, (bucket.groups - j) * sizeof(int32_t))
-        if j < self.room:
-            memmove(self.heads + j * size, self.heads + (j + 1) * size, (self.room - j - 1) * size * sizeof(uint64_t))
-            if bucket.groups >= self.room:
-                self._hold(self.room - 1, bucket.heads[self.room - 1])
 
 
 def keep_similar(const int32_t[::1] members not None, const uint32_t[::1] ends not None,

@@ -36,7 +36,9 @@ from lsh.typing import Piece, Pieces, Progress, Texts, TextsOrCallable
 
 STEP = 1 << 16  # documents in a step, and between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
-MAX_FAMILIES = 1 << 26  # bytes of the families of all threads under a bound: see `lsh.engine.comparing.Family`
+MIN_FAMILIES = 1 << 26  # bytes of the families of all threads under a bound: see `lsh.engine.families.Family`
+FAMILY_BYTES = 4096  # per document of the largest component, for its family, where that is more
+FAMILY_SHARE = 4  # which takes at most this fraction of the bound
 UNBOUNDED = 1 << 62  # bytes
 SMALL_SHARE = 16  # the cache of sets, and the families, take at most this fraction of the bound each
 STATE_BYTES = 11  # per document, always in memory: flags, first copies, and numbers of components
@@ -276,6 +278,8 @@ class Corpus:
         Sketches or fingerprints, content keys, and the length of the text in bytes of UTF-8.
     num_missing : int
         The number of texts that are ``None`` or null.
+    family_bytes : int
+        The bytes that families of documents may take.
     """
 
     collections: list[Collection]
@@ -452,12 +456,11 @@ class Corpus:
                 "max_memory",
                 f"must be {size_argument(needed - MOST_OVER)} or more for {documents}, got {bound:,} bytes",
             )
-        self.spill.reserve(needed + self._at_most(MAX_CACHED) + self._at_most(MAX_FAMILIES))
-
-    @property
-    def family_bytes(self) -> int:
-        """The bytes that families of documents may take."""
-        return self._at_most(MAX_FAMILIES) if self.spill.is_bounded else UNBOUNDED
+        self.family_bytes = UNBOUNDED
+        if bound is not None:
+            self.family_bytes = max(self._at_most(MIN_FAMILIES), min(FAMILY_BYTES * together, bound // FAMILY_SHARE))
+            needed += self.family_bytes
+        self.spill.reserve(needed + self._at_most(MAX_CACHED))
 
     def _at_most(self, size: int) -> int:
         """Return `size`, the bytes of a cache or of work in progress, or less if there is a small bound."""
@@ -501,12 +504,20 @@ class Corpus:
         del links
         self.spill.trim()
         found = self._links(order, self.has_shingles if copies else firsts == np.arange(self.total, dtype=np.int32))
+        if copies and any(band.left_out for band in found):  # then copies may be in several groups of every bucket
+            found.append(self._copies(order, firsts))
         self.spill.trim()
         shares = np.zeros(self.total, np.bool_)
         for band in found:
             for _, pairs in band.pairs.parts():
                 shares[pairs] = True
         return firsts, found, shares
+
+    def _copies(self, order: Order, firsts: Array) -> BandLinks:
+        """Return links of all copies of a text."""
+        column = self.spill.column(np.uint64, expected=len(firsts))
+        column.append(firsts.astype(np.uint64))
+        return Links(self.spill, order, self.has_shingles, 1, LowBits(None, 0, 0)).of_band(column)
 
     def _links(self, order: Order, chosen: Array) -> list[BandLinks]:
         """Return the links of the chosen documents, of each band."""

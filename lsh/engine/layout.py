@@ -82,6 +82,7 @@ class Layout:
         self.firsts, self._found, shares = corpus.linked(order, copies=in_order)
         self.shared = sum(band.shared for band in self._found)
         self.left_out = sum(band.left_out for band in self._found)
+        self.num_rows = len(self._found)  # of the links
         self.documents = order.documents(shares)
         del shares
         corpus.spill.trim()
@@ -284,7 +285,7 @@ class _Placed:
 
     def links_of(self, part: int, count: int) -> Array:
         """Return the links of a part with `count` documents."""
-        links = self._corpus.spill.array((self._corpus.bands.num_bands, count), np.int32)
+        links = self._corpus.spill.array((self._layout.num_rows, count), np.int32)
         links.fill(-1)
         for rows in self._links.read(part):
             links[rows[:, 0], rows[:, 1]] = rows[:, 2]

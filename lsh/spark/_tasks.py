@@ -35,7 +35,9 @@ from lsh.text.batch import Batch, content_keys
 from lsh.text.collections import each_piece
 
 KEY = b"lsh.spark nodes."  # of the hash of texts: 16 bytes
-CHUNK = 1 << 20  # keys or links that are sorted at once
+CHUNK = 1 << 20  # links that are sorted at once
+CHUNK_BYTES = 1 << 26  # of keys that are brought into the order of their ranges at once
+MOST_BYTES = 1 << 30  # of keys in a batch, whose offsets have 32 bits
 SHARE = 1 << 10  # texts in a share of work
 SHARE_FACTOR = 4  # as in `lsh.engine.corpus`
 OUT = 1 << 16  # rows in a batch of output
@@ -158,7 +160,9 @@ def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
         rows[:, 0] = keys.ravel()[order]
         rows[:, 1] = nodes.view(np.uint64)[owners]
         rows[:, 2:] = low[owners]
-        yield _scattered(rows, bits, 0)
+        step = max(MOST_BYTES // rows[0].nbytes, 1)
+        for start in range(0, len(rows), step):
+            yield _scattered(rows[start : start + step], bits, 0)
         several = np.sort(nodes[counts > 1].view(np.uint64))
         if len(several):
             yield _scattered(np.stack([several, several], axis=1), bits, 1 << bits)
@@ -173,8 +177,8 @@ def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
             if low_bits:
                 low = pack_low_bits(fingerprints.astype(np.uint8), low_bits)
             held.append((nodes_of(batch)[keyed], bands.keys(fingerprints)[:, keyed], low[keyed]))
-            total += held[-1][1].size
-            if total >= CHUNK:
+            total += held[-1][1].size * 8 * (2 + low.shape[1])
+            if total >= CHUNK_BYTES:
                 yield from combined()
                 total = 0
     if held:

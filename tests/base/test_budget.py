@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import itertools
 import mmap
 import os
@@ -498,3 +499,16 @@ def test_memory_that_the_system_does_not_give_is_a_memory_error(monkeypatch):
     monkeypatch.setattr(mmap, "mmap", refuse)
     with pytest.raises(MemoryError, match="8,000,000 bytes of memory are needed and not available"):
         column.append(numpy.zeros(1, numpy.uint64))
+
+
+def test_an_error_of_a_full_disk_is_in_no_cycle():
+    """Else the arrays and files of the run would stay until the garbage collector runs."""
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(OSError, match="needs temporary files"):
+            with lsh.base.budget.temporary_errors("a run"):
+                raise OSError(errno.ENOSPC, "No space left on device")
+        assert not [one for one in gc.get_objects() if isinstance(one, OSError) and one.errno == errno.ENOSPC]
+    finally:
+        gc.enable()

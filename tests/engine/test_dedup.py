@@ -500,6 +500,27 @@ def test_copies_within_a_template_are_found(threshold):
             assert reference.jaccard(one[document], one[kept], 5, "byte") == similarity >= threshold
 
 
+@pytest.mark.parametrize("bound", [None, "100KB"])
+def test_copies_are_paired_where_comparisons_are_left_out(monkeypatch, bound):
+    """Copies of a text may be in several groups of a bucket then, and are found all the same."""
+    monkeypatch.setattr(lsh.engine.linking, "LIMIT", 1)
+    texts = ["".join(random.Random(i // 3).choices("abcdefgh", k=400)) for i in range(90)]
+    others = [*texts[::-1], *texts]
+    rows = find_pairs(texts, others=others, bands=Bands(4, 1), max_memory=bound)
+    found = {(i, j) for i, j, similarity in rows if similarity == 1.0}
+    assert found == {(i, j) for i, text in enumerate(texts) for j, other in enumerate(others) if text == other}
+
+
+def test_a_family_has_a_quarter_of_the_bound():
+    """A family that is given up counts other comparisons, and takes ten times as long."""
+    texts, copies = templates(1500, 0.8, random.Random(7))
+    found = [
+        deduplicate([*texts, *copies], 0.8, shingles=Shingles(5, "byte"), max_memory=bound, num_threads=1).summary()
+        for bound in (None, "20MB", "2MB")
+    ]
+    assert found[0]["compared"] == found[1]["compared"] > found[2]["compared"]
+
+
 @pytest.mark.parametrize("family", [1, 10**9])
 def test_a_family_changes_no_result(monkeypatch, family):
     """Documents are compared one by one, or with all that are kept; a family without enough memory is given up."""

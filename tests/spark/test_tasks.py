@@ -85,6 +85,8 @@ def test_star_steps(size, nodes, count):
 def test_links_connect_similar_texts_that_share_a_bucket(monkeypatch, chunk, verify):
     """Of three tasks, with chunks of a few keys, as of the whole corpus."""
     monkeypatch.setattr(_tasks, "CHUNK", chunk)
+    monkeypatch.setattr(_tasks, "CHUNK_BYTES", 48 * chunk)
+    monkeypatch.setattr(_tasks, "MOST_BYTES", 20 * chunk)
     monkeypatch.setattr(_tasks, "RECORD_BYTES", 2 * chunk)
     used, bits = Matching(verify=verify), 4
     parts = [TEXTS[i::3] for i in range(3)]

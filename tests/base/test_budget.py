@@ -506,9 +506,8 @@ def test_an_error_of_a_full_disk_is_in_no_cycle():
     gc.collect()
     gc.disable()
     try:
-        with pytest.raises(OSError, match="needs temporary files"):
-            with lsh.base.budget.temporary_errors("a run"):
-                raise OSError(errno.ENOSPC, "No space left on device")
+        with pytest.raises(OSError, match="needs temporary files"), lsh.base.budget.temporary_errors("a run"):
+            raise OSError(errno.ENOSPC, "No space left on device")
         assert not [one for one in gc.get_objects() if isinstance(one, OSError) and one.errno == errno.ENOSPC]
     finally:
         gc.enable()

@@ -21,8 +21,6 @@ from pathlib import Path
 
 import checks
 
-sys.path.insert(0, str(checks.ROOT))
-
 import lsh
 
 PACKAGE = Path(lsh.__file__).parent

@@ -5,7 +5,7 @@ compared with those of `lsh.deduplicate`, row for row. The time of a task is wha
 job runs before, so that the tasks that are measured neither load the classes of Java nor start Python.
 
     python benchmarks/spark/flat.py             # all cases; writes results/flat.json
-    python benchmarks/spark/flat.py --only copies 200000 0.8
+    python benchmarks/spark/flat.py --only copies 1000000 0.8 [--update]
 """
 
 from __future__ import annotations
@@ -149,16 +149,20 @@ def measured(name: str, count: int, threshold: float) -> dict[str, Any]:
 def main() -> None:
     parser = harness.parser(__doc__)
     parser.add_argument("--only", nargs=3, metavar=("CORPUS", "DOCUMENTS", "THRESHOLD"), help="print one case")
+    parser.add_argument("--update", action="store_true", help="put what runs into the result that is there")
     options = parser.parse_args()
-    if (one := options.only) is not None:
-        print(json.dumps(harness.rounded(measured(one[0], int(one[1]), float(one[2])))))
+    one = None if options.only is None else (options.only[0], int(options.only[1]), float(options.only[2]))
+    if one is not None and not options.update:
+        print(json.dumps(harness.rounded(measured(*one))))
         return
-    rows = []
-    for case in CASES:
+    stored = json.loads((options.folder / "flat.json").read_text(encoding="utf-8"))["cases"] if options.update else []
+    known = {(row["corpus"], row["documents"], row["threshold"]): row for row in stored}
+    for case in CASES if one is None else [one]:
         command = [sys.executable, __file__, "--only", *map(str, case)]
         printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        rows.append(json.loads(printed.splitlines()[-1]))
-        print(json.dumps(rows[-1]), flush=True)
+        known[case] = json.loads(printed.splitlines()[-1])
+        print(json.dumps(known[case]), flush=True)
+    rows = [known[case] for case in CASES if case in known]
     harness.write("flat", {"data": {"bytes": max(row["bytes"] for row in rows)}, "cases": rows}, options.folder)
 
 

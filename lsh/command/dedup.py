@@ -25,6 +25,7 @@ from lsh.command.inputs import TextStream
 from lsh.command.options import RunOptions
 from lsh.command.rows import IndexDocuments, added_values, cluster_rows, is_new, removed_rows, same_id
 from lsh.engine import dedup
+from lsh.engine.index_source import IndexSnapshot
 from lsh.engine.linking import LIMIT
 from lsh.engine.matching import Matching
 from lsh.files import ReadOptions
@@ -422,7 +423,8 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> tuple[dict[str, Any], d
             running.quiet, shown_output, streams, running.verbose, _later(outputs, documents, target)
         )
         watch.stage("preparing")
-        result = _decide(request, texts, old if references else request.index, ranked, meter)
+        stored = None if request.index is None else request.index._snapshot()
+        result = _decide(request, texts, old if references else stored, ranked, meter)
         against = old if request.index is None else IndexDocuments(request.index, result.old_ids or ())
         watch.stage("preparing", result.summary()["seconds"])
         if request.index is not None and notes is not None:
@@ -483,7 +485,7 @@ def _later(
 def _decide(
     request: Request,
     texts: TextStream,
-    against: TextStream | Index | None,
+    against: TextStream | IndexSnapshot | None,
     priorities: inputs.Priorities | None,
     meter: console.Meter,
 ) -> lsh.Deduplication:

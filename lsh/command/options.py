@@ -352,7 +352,7 @@ def matching_of_index(namespace: argparse.Namespace, index: Index, name: str, ke
     min_similarity = index.threshold if namespace.threshold is None else threshold(namespace)
     deciding = _deciding(namespace, keep)
     check_comparison(index, name, min_similarity, deciding["verify"])
-    return Matching.of_index("against", index, min_similarity, **deciding)
+    return Matching.of_index("against", index._snapshot(), min_similarity, **deciding)
 
 
 def check_comparison(index: Index, name: str, threshold: float, verify: str | None) -> None:

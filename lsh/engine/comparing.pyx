@@ -23,7 +23,6 @@ import numpy as np
 cdef enum:
     CHECKED = 1 << 26  # bytes of texts compared between two checks for signals: a tenth of a second at most
     AHEAD = 8  # candidates that are prefetched while one is compared
-    GONE = -1  # in place of the first document of a group that was merged
     LINE = 8  # words of a line of the cache
     GATHERED = 1 << 13  # words of low bits that are brought together
     CHECKED_SKETCHES = 1 << 24  # sketches compared between two checks for signals: a tenth of a second
@@ -436,8 +435,9 @@ cdef class _Filter:
 
         It is compared with the first document of each group, and then with the others of those not found to be similar.
         """
-        cdef Py_ssize_t i = 0, k = 0, seen, some, joined = -1, gone = 0, left = self.limit
-        cdef int32_t head, other, stop = <int32_t> 0x7fffffff
+        cdef Py_ssize_t i = 0, k = 0, seen, some, left = self.limit
+        cdef int32_t head, other, joined = -1, stop = <int32_t> 0x7fffffff
+        cdef bint is_merged = False
         while i < bucket.groups and left > 0:
             some = min(bucket.groups - i, left)
             seen = self.similar_head(document, i, some)
@@ -446,21 +446,18 @@ cdef class _Filter:
             if seen == some:
                 continue
             if joined < 0:
-                joined = i
+                joined = bucket.heads[i]
             else:
-                self._append(bucket, bucket.heads[joined], bucket.heads[i])
-                bucket.heads[i] = GONE
-                gone += 1
+                self._append(bucket, joined, bucket.heads[i])
+                is_merged = True
             i += 1
         self.left_out += bucket.groups - i
         if i < bucket.groups:
             stop = bucket.heads[i]
-        if gone:
-            self._close_gaps(bucket)
         while k < bucket.chained and bucket.chains[k] < stop:
             head = bucket.chains[k]
             k += 1
-            if joined >= 0 and bucket.heads[joined] == head:
+            if head == joined:
                 continue
             other = bucket.following[head]
             while other >= 0 and left > 0 and not self.similar(document, other):
@@ -470,36 +467,34 @@ cdef class _Filter:
                 self.left_out += other >= 0
                 continue
             left -= 1
-            i = _place(bucket.heads, bucket.groups, head)
-            if joined >= 0:
-                self._merge(bucket, min(i, joined), max(i, joined))
-                k = _place(bucket.chains, bucket.chained, head + 1)
-                i = min(i, joined)
-            joined = i
+            if joined < 0:
+                joined = head
+                continue
+            self._append(bucket, min(joined, head), max(joined, head))
+            k = _place(bucket.chains, bucket.chained, head + 1)
+            joined, is_merged = min(joined, head), True
+        if is_merged:
+            self._close_gaps(bucket)
         self.compared += self.limit - left
         if self.compared > CHECKED_SKETCHES:
             self.compared = 0
             check_signals()
-        return bucket.heads[joined] if joined >= 0 else -1
-
-    cdef void _merge(self, Bucket *bucket, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
-        """Append group j to group i, which is an earlier one, and remove it."""
-        self._append(bucket, bucket.heads[i], bucket.heads[j])
-        bucket.heads[j] = GONE
-        self._close_gaps(bucket)
+        return joined
 
     cdef void _close_gaps(self, Bucket *bucket) noexcept nogil:
-        """Move the groups together that are left."""
+        """Move the groups together that were not appended to another one."""
         cdef Py_ssize_t i, filled = 0
+        cdef int32_t head
         for i in range(bucket.groups):
-            if bucket.heads[i] == GONE:
+            head = bucket.heads[i]
+            if bucket.parents[head] != head:
                 continue
             if i > filled:
-                bucket.heads[filled] = bucket.heads[i]
+                bucket.heads[filled] = head
                 if i < self.room:
                     memcpy(self.heads + filled * self.size, self.heads + i * self.size, self.size * sizeof(uint64_t))
                 elif filled < self.room:
-                    self._hold(filled, bucket.heads[i])
+                    self._hold(filled, head)
             filled += 1
         bucket.groups = filled
 

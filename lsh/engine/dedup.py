@@ -26,7 +26,7 @@ from lsh.engine import parts
 from lsh.engine.comparing import Pairs
 from lsh.engine.corpus import STEP, Collection, CollisionError, Corpus
 from lsh.engine.index_candidates import IndexCandidates
-from lsh.engine.index_source import IndexSource
+from lsh.engine.index_source import IndexSnapshot, IndexSource
 from lsh.engine.layout import Layout, Part
 from lsh.engine.linking import Order, positions_of
 from lsh.engine.matching import Matching, check_length
@@ -215,17 +215,15 @@ def deduplicate(
     given: dict[str, Any] = {"recall": recall, "bands": bands, "shingles": shingles, "hasher": hasher}
     given |= {"num_seeds": num_seeds, "random_state": random_state}
     given |= {"verify": verify, "clusters": clusters, "keep": keep, "missing": missing}
-    if isinstance(against, IndexSource):
-        matching = Matching.of_index("against", against, threshold, **given)
-    else:
-        matching = Matching(threshold, **given)
-    return decide(matching, texts, against, Running.checked(max_memory, temp_dir, num_threads, progress))
+    old = against._snapshot() if isinstance(against, IndexSource) else against
+    matching = _matching("against", old, threshold, given)
+    return decide(matching, texts, old, Running.checked(max_memory, temp_dir, num_threads, progress))
 
 
 def decide(
     matching: Matching,
     texts: TextsOrCallable,
-    against: TextsOrCallable | IndexSource | None,
+    against: TextsOrCallable | IndexSnapshot | None,
     run: Running,
     priorities: Callable[[], Array] | None = None,
     references: Array | None = None,
@@ -238,13 +236,13 @@ def decide(
     seconds: dict[str, float] = {}
     started = time.perf_counter()
     collections = _collections(
-        {"texts": texts, "against": None if isinstance(against, IndexSource) else against}, matching
+        {"texts": texts, "against": None if isinstance(against, IndexSnapshot) else against}, matching
     )
     size = collections[0].size
     if size is not None:
         check_length(matching.keep, size)  # an error before any work
     members = None
-    if isinstance(against, IndexSource):
+    if isinstance(against, IndexSnapshot):
         matching, members = _members(matching, against)
     by_position = priorities is None and isinstance(matching.keep, str) and matching.keep in ("first", "last")
     corpus = Corpus(collections, matching, *run, not by_position, members)
@@ -255,9 +253,15 @@ def decide(
     return _result(corpus, order, against is not None, seconds, members, references)
 
 
-def _members(matching: Matching, index: IndexSource) -> tuple[Matching, IndexCandidates]:
+def _matching(name: str, second: TextsOrCallable | IndexSnapshot | None, threshold: object, given: Any) -> Matching:
+    """Return the parameters that are given; `second` is the value of the parameter `name`."""
+    if isinstance(second, IndexSnapshot):
+        return Matching.of_index(name, second, threshold, **given)
+    return Matching(threshold, **given)
+
+
+def _members(matching: Matching, snapshot: IndexSnapshot) -> tuple[Matching, IndexCandidates]:
     """Return the members of the corpus that an index has, and the parameters with the collisions of its sketches."""
-    snapshot = index._snapshot()
     if not snapshot.has_texts and matching.is_exact:
         reason = "compares texts, and the index stores none: open it with texts=, a function id -> text, or pass "
         remedy = errors.Parameter("verify", "sketch") + " to compare estimates"
@@ -301,7 +305,7 @@ def _result(
 
 
 def duplicates_in(
-    stored: IndexSource,
+    stored: IndexSnapshot,
     threshold: float | None,
     keep: Literal["first", "last"],
     clusters: Clusters,
@@ -325,7 +329,7 @@ def duplicates_in(
 
 
 def pairs_in(
-    stored: IndexSource,
+    stored: IndexSnapshot,
     threshold: float | None,
     verify: Verify,
     max_memory: int | str | None,
@@ -403,22 +407,20 @@ def find_pairs(
     _refuse_collection(threshold, "others")
     given: dict[str, Any] = {"recall": recall, "bands": bands, "shingles": shingles, "hasher": hasher}
     given |= {"num_seeds": num_seeds, "random_state": random_state, "verify": verify, "missing": missing}
-    if isinstance(others, IndexSource):
-        matching = Matching.of_index("others", others, threshold, **given)
-    else:
-        matching = Matching(threshold, **given)
-    return pairs(matching, texts, others, Running.checked(max_memory, temp_dir, num_threads, progress))
+    second = others._snapshot() if isinstance(others, IndexSource) else others
+    matching = _matching("others", second, threshold, given)
+    return pairs(matching, texts, second, Running.checked(max_memory, temp_dir, num_threads, progress))
 
 
 def pairs(
-    matching: Matching, texts: TextsOrCallable, others: TextsOrCallable | IndexSource | None, run: Running
+    matching: Matching, texts: TextsOrCallable, others: TextsOrCallable | IndexSnapshot | None, run: Running
 ) -> Iterator[tuple[int, Any, float]]:
     """Do the work of `find_pairs`, whose parameters are checked; the documents of an index have its `Matching`."""
     collections = _collections(
-        {"texts": texts, "others": None if isinstance(others, IndexSource) else others}, matching
+        {"texts": texts, "others": None if isinstance(others, IndexSnapshot) else others}, matching
     )
     members = None
-    if isinstance(others, IndexSource):
+    if isinstance(others, IndexSnapshot):
         matching, members = _members(matching, others)
     return _pairs(collections, matching, run, members)
 

@@ -1,19 +1,26 @@
-"""An index as a source of documents: what `lsh.deduplicate` and `lsh.find_pairs` ask of it."""
+"""An index as a source of documents: the value that it gives to `lsh.deduplicate` and `lsh.find_pairs`."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TypeAlias
 
 from lsh.base.arrays import Array
-from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan
 from lsh.typing import DocId
+
+# Of a similarity and a `verify`: the probabilities that a pair is a candidate, and that it is one and found.
+Recalls: TypeAlias = Callable[[float, "str | None"], tuple[float, float]]
 
 
 class IndexSnapshot(ABC):
     """The documents of an index at one moment. Each has a place, a number that ascends in the order of the index."""
 
+    hasher: MinHasher  # that computed the keys
+    plan: Plan  # the bands, and the threshold and recall for which they were chosen
+    recalls: Recalls
     has_texts: bool  # whether texts can be read
     has_sketches: bool
     collisions: (
@@ -47,29 +54,6 @@ class IndexSnapshot(ABC):
 
 class IndexSource(ABC):
     """An index, as `lsh.deduplicate` and `lsh.find_pairs` take it."""
-
-    @property
-    @abstractmethod
-    def hasher(self) -> MinHasher:
-        """The hasher that computed the keys."""
-
-    @property
-    @abstractmethod
-    def plan(self) -> Plan:
-        """The bands, and the threshold and recall for which they were chosen."""
-
-    @property
-    def bands(self) -> Bands:
-        """The bands."""
-        return self.plan.bands
-
-    @abstractmethod
-    def recall_at(self, similarity: float, *, min_similarity: float | None = None) -> float:
-        """Return the probability that a query finds a document of this similarity."""
-
-    @abstractmethod
-    def _recalls(self, similarity: float, verify: str | None) -> tuple[float, float]:
-        """Return the probabilities that a pair of this similarity is a candidate, and that it is one and found."""
 
     @abstractmethod
     def _snapshot(self) -> IndexSnapshot:

@@ -14,7 +14,7 @@ import numpy as np
 
 from lsh.base import checks, errors
 from lsh.base.arrays import Array
-from lsh.engine.index_source import IndexSource
+from lsh.engine.index_source import IndexSnapshot
 from lsh.sketch import sketch_filter
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
@@ -123,15 +123,15 @@ class Matching:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def of_index(cls, name: str, index: IndexSource, threshold: object, **given: Any) -> Matching:
+    def of_index(cls, name: str, index: IndexSnapshot, threshold: object, **given: Any) -> Matching:
         """Return the parameters for the documents of an index; those that are given must be those of the index.
 
         Parameters
         ----------
         name : str
             The parameter that has the index, for messages.
-        index : IndexSource
-            The index.
+        index : IndexSnapshot
+            The documents of the index.
         threshold : float or None
             Default: that of the index.
         **given
@@ -140,8 +140,8 @@ class Matching:
         decided = ("recall", "bands", "shingles", "hasher", "num_seeds")  # by the index
         _check_same(name, index, {one: given.pop(one, None) for one in decided}, given.pop("random_state", 0))
         least = index.plan.threshold if threshold is None else threshold
-        matching = cls(least, hasher=index.hasher, bands=index.bands, **given)
-        reached, recall = index._recalls(matching.threshold, matching.verify)
+        matching = cls(least, hasher=index.hasher, bands=index.plan.bands, **given)
+        reached, recall = index.recalls(matching.threshold, matching.verify)
         if reached < MIN_INDEX_RECALL:
             asked = errors.Parameter("threshold", matching.threshold)
             reason = f"has a recall of {reached:.2g} with the bands of the index, which are for "
@@ -218,14 +218,14 @@ class Matching:
         return {name: getattr(self, name) for name in ("threshold", "hasher", "bands", "plan", "verify", "clusters")}
 
 
-def _check_same(name: str, index: IndexSource, given: Mapping[str, Any], random_state: object) -> None:
+def _check_same(name: str, index: IndexSnapshot, given: Mapping[str, Any], random_state: object) -> None:
     """Check that the parameters that are given are those of an index."""
     if random_state != 0:
         reason = "and " + errors.Parameter(name) + ", an index, cannot be combined; the index has its hasher"
         raise errors.bad_value("random_state", reason)
     own = {
         "recall": index.plan.recall,
-        "bands": index.plan if isinstance(given["bands"], Plan) else index.bands,
+        "bands": index.plan if isinstance(given["bands"], Plan) else index.plan.bands,
         "shingles": index.hasher.shingles,
         "hasher": index.hasher,
         "num_seeds": index.hasher.num_seeds,

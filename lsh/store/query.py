@@ -99,6 +99,12 @@ def recall_at(parameters: Parameters, similarity: float, verified: bool, min_sim
     return found * sketch_filter.reaching(parameters.hasher.num_seeds, similarity, min_similarity, collisions)
 
 
+def recalls(parameters: Parameters, similarity: float, verify: str | None) -> tuple[float, float]:
+    """Return the probabilities that a pair of this similarity is a candidate, and that it is one and found."""
+    reached = bands_recall(parameters, similarity, verify == "exact")
+    return reached, reached if verify is None else recall_at(parameters, similarity, verify == "exact")
+
+
 def _passing(parameters: Parameters, min_equal: int, similarity: float) -> float:
     """Return the probability that a document of this similarity has at least `min_equal` equal components."""
     passing = sketch_filter.passing if parameters.sketch == "8bit" else sketch_filter.passing_whole

@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +32,7 @@ from lsh.sketch.hasher import MinHasher, batch_fingerprints
 from lsh.sketch.planning import Plan
 from lsh.store import arguments
 from lsh.store.matches import Matches
-from lsh.store.query import QueryBatch, Search, bands_recall, estimator_of, recall_at
+from lsh.store.query import QueryBatch, Search, estimator_of, recall_at, recalls
 from lsh.store.view import StoredPlace, View, ViewSnapshot
 from lsh.store.writer import Writer
 from lsh.text.batch import Batch
@@ -138,8 +139,7 @@ class IndexReader(IndexSource):
         return recall_at(self._parameters, asked, self._verifies, asked_for)
 
     def _recalls(self, similarity: float, verify: str | None) -> tuple[float, float]:
-        reached = bands_recall(self._parameters, similarity, verify == "exact")
-        return reached, reached if verify is None else recall_at(self._parameters, similarity, verify == "exact")
+        return recalls(self._parameters, similarity, verify)
 
     @property
     def _verifies(self) -> bool:
@@ -188,7 +188,7 @@ class IndexReader(IndexSource):
     def _snapshot(self) -> ViewSnapshot:
         """Return the documents of this moment, for `lsh.deduplicate` and `lsh.find_pairs`."""
         with self._reading() as view:
-            return ViewSnapshot(view, self._lookup)
+            return ViewSnapshot(view, self._lookup, partial(recalls, self._parameters))
 
     # ---- documents ----
 
@@ -524,7 +524,8 @@ class IndexReader(IndexSource):
         b a 0.92
         >>> index.close()
         """
-        return duplicates_in(self, threshold, keep, clusters, verify, max_memory, temp_dir, num_threads, progress)
+        run = max_memory, temp_dir, num_threads, progress
+        return duplicates_in(self._snapshot(), threshold, keep, clusters, verify, *run)
 
     def find_pairs(
         self,
@@ -565,7 +566,7 @@ class IndexReader(IndexSource):
         [('a', 'b', 0.92)]
         >>> index.close()
         """
-        return pairs_in(self, threshold, verify, max_memory, temp_dir, num_threads, progress)
+        return pairs_in(self._snapshot(), threshold, verify, max_memory, temp_dir, num_threads, progress)
 
     def info(self) -> dict[str, Any]:
         """Return facts about the index as plain values.

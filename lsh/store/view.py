@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base.arrays import Array
-from lsh.engine.index_source import IndexSnapshot
+from lsh.engine.index_source import IndexSnapshot, Recalls
 from lsh.segments import file_format
 from lsh.segments.file_format import IN_LOG, NO_TIME, IndexDamagedError
 from lsh.segments.log import LogChange, LogReader
@@ -357,8 +357,9 @@ class _RecentPart:
 class ViewSnapshot(IndexSnapshot):
     """The documents of a view. The place of a document is its number of arrival."""
 
-    def __init__(self, view: View, lookup: Lookup | None) -> None:
+    def __init__(self, view: View, lookup: Lookup | None, recalls: Recalls) -> None:
         parameters = view.manifest.parameters
+        self.hasher, self.plan, self.recalls = parameters.hasher, parameters.plan, recalls
         self.has_texts = parameters.texts or lookup is not None
         self.has_sketches = parameters.sketch != "none"
         self.collisions = COLLISIONS if parameters.sketch == "8bit" else 0.0

@@ -521,8 +521,8 @@ class Corpus:
 
     def _links(self, order: Order, chosen: Array) -> list[BandLinks]:
         """Return the links of the chosen documents, of each band."""
-        links, bands = Links(self.spill, order, chosen, self.num_threads, self.low_bits), range(self.bands.num_bands)
-        all_found = []
+        links = Links(self.spill, order, chosen, self.num_threads, self.low_bits, self.keys)
+        all_found, bands = list[BandLinks](), range(self.bands.num_bands)
         with self.spill.reserved(links.num_bytes):
             for found in map_in_order(lambda band: links.of_band(self.keys[band]), bands, links.num_threads):
                 all_found.append(found)

@@ -93,29 +93,35 @@ cdef class BucketFinder:
     ----------
     count : int
         The number of documents that have a key.
-    order : numpy.ndarray
-        int32: the documents that take part, in the order in which they are seen.
+    order : numpy.ndarray or None
+        int32: the documents that take part, in the order in which they are seen. None: `count` or fewer, by number.
     entered : int
         A bucket has at least one of the first `entered` of them.
     """
 
-    cdef Py_ssize_t count, entered
+    cdef readonly Py_ssize_t count
+    cdef Py_ssize_t entered
+    cdef bint by_number
     cdef const int32_t[::1] order
     cdef list idle  # scratch that no thread uses; pop and append of a list are atomic
 
-    def __cinit__(self, Py_ssize_t count, order not None, Py_ssize_t entered):
-        self.order = _checked_order(order, count)
+    def __cinit__(self, Py_ssize_t count, order, Py_ssize_t entered):
+        self.by_number = order is None
+        self.order = np.arange(count, dtype=np.int32) if order is None else _checked_order(order, count)
         if not 0 <= entered <= self.order.shape[0]:
             raise ValueError("entered must be at most the number of documents")
         self.count, self.entered, self.idle = count, entered, []
 
-    def find(self, uint64_t[::1] keys not None):
+    def find(self, uint64_t[::1] keys not None, Py_ssize_t entered=-1):
         """Find the documents of one band; the GIL is released.
 
         Parameters
         ----------
         keys : numpy.ndarray
-            The keys of the band: uint64, shape ``(count,)``. They are overwritten: the result lies in their memory.
+            The keys of the band: uint64, shape ``(count,)``, or of the documents that take part, where they do so by
+            number. They are overwritten: the result lies in their memory.
+        entered : int, optional
+            In place of that of the class, and not more.
 
         Returns
         -------
@@ -124,24 +130,27 @@ cdef class BucketFinder:
             bucket ends (uint32).
         """
         cdef _Scratch scratch
-        cdef Py_ssize_t taking_part = self.order.shape[0]
+        cdef Py_ssize_t count = keys.shape[0], taking_part = count if self.by_number else self.order.shape[0]
         cdef size_t found
-        if keys.shape[0] != self.count:
-            raise ValueError(f"keys must be of {self.count} documents, got {keys.shape[0]}")
+        if count > self.count or (count < self.count and not self.by_number):
+            raise ValueError(f"keys must be of {self.count} documents, got {count}")
+        entered = self.entered if entered < 0 else entered
+        if entered > min(self.entered, taking_part):
+            raise ValueError(f"entered must be at most {min(self.entered, taking_part)}, got {entered}")
         if taking_part == 0:
             return np.empty(0, np.int32), np.empty(0, np.uint32)
         try:
             scratch = <_Scratch> self.idle.pop()
         except IndexError:
-            scratch = _Scratch(taking_part, self.entered)
+            scratch = _Scratch(self.order.shape[0], self.entered)
         with nogil:
-            found = c.lsh_find_buckets(&keys[0], self.count, &self.order[0], taking_part, self.entered,
+            found = c.lsh_find_buckets(&keys[0], count, &self.order[0], taking_part, entered,
                                        scratch.records, scratch.table)
         self.idle.append(scratch)
         if found == c.LSH_CHANGED:
             raise ValueError("keys must not change while their buckets are found")
         both = np.asarray(keys).view(np.int32)
-        ends = both[self.count:self.count + <Py_ssize_t> found].view(np.uint32)
+        ends = both[count:count + <Py_ssize_t> found].view(np.uint32)
         return both[:ends.max(initial=0)], ends
 
 

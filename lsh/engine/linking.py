@@ -11,7 +11,7 @@ group. A pair that is compared exactly later has so many equal components that i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,7 +25,10 @@ from lsh.engine.grouping import BucketFinder, pack_low_bits
 ORDER_BYTES = 16  # per document, for `BucketFinder`: the order, a copy of it, and a check of both
 FINDER_BYTES = 36  # per document and thread, for `BucketFinder`: key, record and table
 PART_BYTES = 72  # per document of a part of the keys: key and number, twice, and what `BucketFinder` takes
-MEMBER_BYTES = 56  # per document that shares a bucket of a band, for its groups; without its low bits
+MEMBER_BYTES = 72  # per document that shares a bucket of a band, for its groups; without its low bits
+SHARE = 16  # documents that are put into groups at once, under a bound: one in so many of all, if no bucket has more
+SAMPLED = (512, 8)  # keys of a band that are looked at to know that: at so many places, so many each
+RARE = 64  # the most frequent of them is at most one in so many, a quarter of that, to be certain
 MAX_PARTS = 1 << 12
 FEW_PARTS = 2  # for one thread; where there are more, several bands at the same time would only make still more
 LIMIT = 1 << 16  # a document is compared with so many others of a bucket at most, to find its group
@@ -151,6 +154,8 @@ class Links:
         How many bands to link at the same time, at most.
     low_bits : LowBits, optional
         Of all documents, for `of_band`.
+    keys : sequence of SpilledColumn, optional
+        Of all bands, to find out whether a bucket may be large.
 
     Attributes
     ----------
@@ -161,11 +166,24 @@ class Links:
     """
 
     def __init__(
-        self, spill: MemoryBudget, order: Order, chosen: Array, num_threads: int, low_bits: LowBits | None = None
+        self,
+        spill: MemoryBudget,
+        order: Order,
+        chosen: Array,
+        num_threads: int,
+        low_bits: LowBits | None = None,
+        keys: Sequence[SpilledColumn] = (),
     ) -> None:
         self._spill, self._order, self._chosen, self._low_bits = spill, order, chosen, low_bits
-        self._finder: BucketFinder | None = None
-        self._member_bytes = 0 if low_bits is None else MEMBER_BYTES + low_bits.row_size
+        self._finder: BucketFinder | None = None  # of all documents at once, else of each of some parts
+        self._of_parts: BucketFinder | None = None
+        self._parts = 0
+        self._member_bytes, self._most_members = 0, len(chosen)
+        if low_bits is not None:
+            self._member_bytes = MEMBER_BYTES + low_bits.row_size
+        if spill.is_bounded and keys and not self._may_be_large(keys):
+            self._member_bytes //= SHARE
+            self._most_members //= SHARE
         if low_bits is not None and isinstance(low_bits.rows, SpilledColumn) and not spill.is_bounded:
             rows = low_bits.rows.in_one_piece()
             self._low_bits = low_bits._replace(rows=low_bits.rows.read() if rows is None else rows)
@@ -179,6 +197,20 @@ class Links:
             self.num_threads = num_threads
             self._prepare_parts()
         self._idle: list[Array] = []  # arrays for keys that no thread uses; pop and append are atomic
+
+    def _may_be_large(self, keys: Sequence[SpilledColumn]) -> bool:
+        """Return whether a bucket may have more than one in `SHARE` of all documents."""
+        places, length = SAMPLED
+        if len(self._chosen) <= RARE * places * length:
+            return True
+        starts = np.sort(np.random.RandomState(0).randint(0, len(self._chosen) - length, places)).tolist()
+        is_used = np.concatenate([self._chosen[start : start + length] for start in starts])
+        for column in keys:
+            sampled = np.concatenate([column.read(start, start + length) for start in starts])
+            _, counts = np.unique(sampled[is_used], return_counts=True)
+            if counts.max(initial=0) > places * length // RARE:
+                return True
+        return False
 
     @property
     def _each(self) -> int:
@@ -249,18 +281,18 @@ class Links:
     def of_band(self, keys: SpilledColumn) -> BandLinks:
         """Return the links of a band; the keys are freed."""
         found, shared, left_out = self._spill.column(np.int32, 2), 0, 0
-        if self._finder is None:
-            for part in range(self._parts):
-                more = self._grouped(*self._of_part(keys, part), found)
-                shared, left_out = shared + more[0], left_out + more[1]
-            keys.free()
-        else:
+        buckets, own = (self._of_part(keys, part) for part in range(self._parts)), None
+        if self._finder is not None:
             whole = keys.in_one_piece()
-            own = self._read(keys) if whole is None else whole
+            own = self._read(keys) if whole is None else None
             keys.free()
-            shared, left_out = self._grouped(*self._finder.find(own), found)
-            if whole is None:
-                self._idle.append(own)
+            buckets = (self._finder.find(one) for one in (own, whole) if one is not None)
+        for members, ends in _at_once(buckets, self._most_members):
+            more = self._grouped(members, ends, found)
+            shared, left_out = shared + more[0], left_out + more[1]
+        keys.free()
+        if own is not None:
+            self._idle.append(own)
         return BandLinks(found, shared, left_out)
 
     def _of_part(self, keys: SpilledColumn, part: int) -> tuple[Array, Array]:
@@ -271,7 +303,10 @@ class Links:
             entered += len(own) if enters else 0
         own, numbers = self._in_order(rows)
         del rows
-        members, ends = buckets_of(own, entered)
+        finder, count = self._of_parts, len(own) + len(own) // SHARE
+        if finder is None or finder.count < len(own):
+            self._of_parts = finder = BucketFinder(count, None, count)
+        members, ends = finder.find(own, entered)
         return numbers[members], ends
 
     def _rows(self, keys: SpilledColumn, part: int) -> Iterator[tuple[Array, Array, bool]]:
@@ -311,9 +346,37 @@ class Links:
         return column.read(out=keys)
 
 
+def _at_once(buckets: Iterator[tuple[Array, Array]], most: int) -> Iterator[tuple[Array, Array]]:
+    """Divide or join buckets, so that `most` members come at once, or fewer; a larger bucket comes alone."""
+    held, count = list[tuple[Array, Array]](), 0
+    for members, ends in buckets:
+        begin = first = 0
+        while first < len(ends):
+            stop = int(np.searchsorted(ends, begin + most - count, side="right"))
+            if stop > first or not held:
+                stop = max(stop, first + 1)
+                end = int(ends[stop - 1])
+                held.append((members[begin:end], ends[first:stop] - np.uint32(begin)))
+                begin, first, count = end, stop, count + end - begin
+            if first < len(ends):
+                yield _joined(held)
+                held, count = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(buckets: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Return the buckets of several lists as one list."""
+    if len(buckets) == 1:
+        return buckets[0]
+    starts = np.cumsum([0, *(len(members) for members, _ in buckets[:-1])]).astype(np.uint32)
+    ends = [ends + start for (_, ends), start in zip(buckets, starts)]
+    return np.concatenate([members for members, _ in buckets]), np.concatenate(ends)
+
+
 def buckets_of(keys: Array, entered: int) -> tuple[Array, Array]:
     """Return the buckets of documents with these keys, which are overwritten, by their places here."""
-    return BucketFinder(len(keys), np.arange(len(keys), dtype=np.int32), entered).find(keys)
+    return BucketFinder(len(keys), None, entered).find(keys)
 
 
 def _firsts_of(members: Array, ends: Array) -> Array:

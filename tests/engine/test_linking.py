@@ -45,12 +45,19 @@ def cases(draw):
     return keys, chosen, order, taking_part, entered
 
 
-@given(case=cases(), parts=st.integers(0, 7), chunk=st.sampled_from([8, 40, 1 << 19]), most=st.integers(0, 4))
+@given(
+    case=cases(),
+    parts=st.integers(0, 7),
+    chunk=st.sampled_from([8, 40, 1 << 19]),
+    most=st.integers(0, 4),
+    share=st.sampled_from([None, 1, 4, 100]),
+)
 @strategies.examples(200)
-def test_links_in_parts_against_twin(case, parts, chunk, most):
+def test_links_in_parts_against_twin(case, parts, chunk, most, share):
     """0 parts: all at once. The number of parts, where they are in files, and the chunks change no link.
 
-    4 of 4 components may differ: all documents of a bucket are one group.
+    4 of 4 components may differ: all documents of a bucket are one group. Where buckets are small, one in `share`
+    documents is put into groups at once, or a bucket.
     """
     keys, chosen, order, taking_part, entered = case
     rows = numpy.random.default_rng(len(keys)).integers(0, 4, (len(keys), 4)).astype(numpy.uint8)
@@ -63,11 +70,14 @@ def test_links_in_parts_against_twin(case, parts, chunk, most):
         patch.setattr(lsh.base.budget, "CHUNK", chunk)
         patch.setattr(lsh.base.budget, "MIN_ROWS", 2)
         patch.setattr(lsh.engine.linking, "PIECE", 3)
+        patch.setattr(lsh.engine.linking, "SAMPLED", (3, 1))
+        patch.setattr(lsh.engine.linking, "RARE", 1)  # a bucket is never taken to be large
+        patch.setattr(lsh.engine.linking, "SHARE", share or 1)
         spill = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
         low_bits = spill.column(numpy.uint64, 2)
         low_bits.append(pack_low_bits(rows, 2))
-        links = Links(spill, order, chosen, 1, LowBits(low_bits, 2, most))
-        band = links.of_band(column(spill, keys))
+        own = column(spill, keys)
+        band = Links(spill, order, chosen, 1, LowBits(low_bits, 2, most), [own] if share else ()).of_band(own)
         pairs = band.pairs.read()
     found = dict(pairs.tolist())
     assert len(found) == len(pairs)
@@ -93,6 +103,19 @@ def test_first_documents_against_twin(case, parts, chunk):
         patch.setattr(lsh.engine.linking, "PIECE", 3)
         spill = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
         assert Links(spill, order, chosen, 1).firsts(column(spill, keys)).tolist() == expected
+
+
+@pytest.mark.parametrize("places", [slice(0, 300_000, 16), slice(100_000, 118_750), None])
+def test_a_large_bucket_of_any_band_is_expected(places):
+    """One in sixteen documents, far apart or side by side; then the memory for groups is that of all documents."""
+    count = 300_000
+    spill, order, chosen = MemoryBudget(50_000_000), Order([(0, count, False)]), numpy.ones(count, numpy.bool_)
+    keys = numpy.arange(2 * count).reshape(2, count)
+    if places is not None:
+        keys[1, places] = 0
+    bands = [column(spill, row) for row in keys]
+    sizes = [Links(spill, order, chosen, 1, LowBits(None, 0, 0), some).num_bytes for some in (bands, bands[:1])]
+    assert (sizes[0] > sizes[1]) == (places is not None)
 
 
 def test_parts_are_as_many_as_the_bound_needs():

@@ -121,10 +121,10 @@ def test_a_large_bucket_of_any_band_is_expected(places):
 def test_parts_are_as_many_as_the_bound_needs():
     count = 10_000
     order, chosen = Order([(0, count, False)]), numpy.ones(count, numpy.bool_)
-    for bound, threads, parts in ((None, 2, 0), (10**6, 2, 0), (240_000, 1, 3), (240_000, 2, 3), (24_000, 3, 30)):
+    for bound, threads, parts in ((None, 2, 0), (10**6, 2, 0), (240_000, 1, 3), (240_000, 2, 6), (24_000, 3, 30)):
         links = Links(MemoryBudget(bound), order, chosen, threads)
         assert (0 if links._finder is not None else links._parts) == parts
-        assert links.num_threads == (1 if parts else 2)
+        assert links.num_threads == (2 if threads == 2 else 1)
     spill = MemoryBudget(10**6)
     spill.reserve(500_000)  # memory for one thread is left, not for two
     links = Links(spill, order, chosen, 2)

@@ -6,7 +6,6 @@ import argparse
 import importlib.util
 import json
 import os
-import sys
 from functools import partial
 from io import BytesIO
 from typing import Any
@@ -131,20 +130,16 @@ def _sample(sources: files.Sources, reading: ReadOptions) -> tuple[int, list[byt
 
 
 def _table(planned: lsh.Plan, larger: lsh.Plan | None, cost: lsh.Cost | None) -> str:
-    """Return the table, the curve in characters that standard output has, and the cost.
+    """Return the table and the cost.
 
     `larger` is the plan for four times as many documents, where their number decides about it.
     """
-    from lsh.report import text_plot  # slow to import
-
-    encoding = (sys.stdout.encoding or "" if sys.stdout is not None else "").lower()
-    drawn = text_plot.s_curve(planned, ascii_only=not encoding.startswith("utf"))
     table = str(planned)
     if larger is not None and larger.bands == planned.bands:
         table += "\nfour times as many documents need the same bands"
     elif larger is not None:
         table += f"\nfour times as many documents need {larger.num_seeds} seeds: {larger.bands.to_string()}"
-    return "\n\n".join([table, drawn, *([] if cost is None else [str(cost)])]) + "\n"
+    return "\n\n".join([table, *([] if cost is None else [str(cost)])]) + "\n"
 
 
 def _as_dict(planned: lsh.Plan, cost: lsh.Cost | None) -> dict[str, Any]:

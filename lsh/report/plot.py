@@ -1,7 +1,7 @@
 """Plots with matplotlib: the S-curve of bands, and similarities as a histogram or a matrix.
 
 Each function draws values that `lsh` computed into the given Axes, or into those of a new figure, and returns the Axes;
-titles, limits and files are left to matplotlib. Needs the extra ``plot``. `text_plot` draws the S-curve without it.
+titles, limits and files are left to matplotlib. Needs the extra ``plot``.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ from running import SAMPLE, done, lsh, process, refused, rows, sample
 
 import lsh as package
 from lsh.command import console
-from lsh.report import text_plot
 
 A = b"the old observatory dome turns once more after nineteen years"
 B = b"bakers walked out on wednesday and the shelves stayed empty"
@@ -168,12 +167,8 @@ def test_normalisations(tmp_path, dropped):
 
 
 @pytest.mark.parametrize(("options", "bands"), [("", package.plan()), ("--threshold 1", package.plan(1.0))])
-def test_plan_prints_the_table_and_the_curve(tmp_path, options, bands):
-    table, _, curve = done(tmp_path, "plan", *options.split()).decode().partition("\n\n")
-    assert table == str(bands)
-    assert curve == text_plot.s_curve(bands) + "\n"
-    plain = done(tmp_path, "plan", *options.split(), encoding="ascii").decode("ascii")
-    assert plain == f"{bands}\n\n{text_plot.s_curve(bands, ascii_only=True)}\n"
+def test_plan_prints_the_table(tmp_path, options, bands):
+    assert done(tmp_path, "plan", *options.split()).decode() == f"{bands}\n"
 
 
 def test_plan_for_machines(tmp_path):
@@ -213,7 +208,7 @@ def test_plan_for_a_size(tmp_path):
     larger = package.plan(0.6, documents=10**6)
     assert larger.num_seeds == 256
     printed = done(tmp_path, "plan", "--threshold", "0.6", "--documents", "250e3").decode()
-    assert f"\nfour times as many documents need 256 seeds: {larger.bands.to_string()}\n\n" in printed
+    assert printed.endswith(f"\nfour times as many documents need 256 seeds: {larger.bands.to_string()}\n")
     printed = done(tmp_path, "plan", "--threshold", "0.6", "--documents", "250e3", "--num-seeds", "64").decode()
     assert "four times" not in printed  # the seeds that are given stay
 

@@ -13,7 +13,6 @@ import pytest
 
 import lsh
 from lsh import plot
-from lsh.report import text_plot
 
 FUNCTIONS = {  # each with valid arguments
     plot.s_curve: (lsh.Bands(20, 5),),
@@ -161,12 +160,6 @@ def test_a_matrix_of_two_collections_and_its_scale(pyplot):
         (plot.similarity_matrix, ([0.5],), {}, ValueError, r"shape \(n, m\), got \(1,\)"),
         (plot.similarity_matrix, (np.empty((0, 0)),), {}, ValueError, r"one similarity or more, got shape \(0, 0\)"),
         (plot.similarity_matrix, ([[-0.1]],), {}, ValueError, "similarities must be from 0 to 1, got -0.1"),
-        (text_plot.s_curve, ("20x5",), {}, TypeError, r"bands must be a Bands or a Plan, got str; use lsh\.Bands"),
-        (text_plot.s_curve, (lsh.Bands(20, 5),), {"width": 39}, ValueError, "width must be 40 or more, got 39"),
-        (text_plot.s_curve, (lsh.Bands(20, 5),), {"width": 1001}, ValueError, "width must be at most 1000, got 1001"),
-        (text_plot.s_curve, (lsh.Bands(20, 5),), {"height": 3}, ValueError, "height must be 4 or more, got 3"),
-        (text_plot.s_curve, (lsh.Bands(20, 5),), {"width": 60.5}, TypeError, "width must be a whole number, got float"),
-        (text_plot.s_curve, (lsh.Bands(20, 5),), {"threshold": 1.5}, ValueError, "threshold must be 0 to 1, got 1.5"),
     ],
 )
 def test_bad_values(monkeypatch, draw, arguments, options, error, message):

@@ -32,7 +32,6 @@ Result = dict[str, Any]
 SIZES = (10**9, 10**10)
 THRESHOLD, RECALL = 0.8, 0.99
 FIXED = "look at the workers"  # the stage whose time does not depend on the documents
-MANY = 10_000_000  # reviews, whose false candidates are predicted
 CHECKED = "stories"  # the corpus whose largest run is predicted from the one before
 
 # Of the measurement.
@@ -174,17 +173,7 @@ def check_table(found: Result) -> str:
             if max(one, other) / unit >= 0.1:
                 error = factor * one / other - 1 if other else float("inf")
                 rows.append([f"{name}, {kind}", f"{factor * one / unit:,.1f}", f"{other / unit:,.1f}", f"{error:+.0%}"])
-    share = found["scale"]["rows"][0]["plans"][0]["plan"]["false_candidates"]  # of the plan that these runs had, too
-    runs = {case["documents"]: case["summary"] for name, case in found["engine"]["cases"].items() if "reviews" in name}
-    for documents in sorted(documents for documents in runs if documents >= MANY):
-        predicted = share * documents**2 / 2 / 1e6
-        actual = (runs[documents]["candidates"] - runs[documents]["compared"]) / 1e6
-        label = f"{documents:,} reviews, millions of false candidates"
-        rows.append([label, f"{predicted:,.2f}", f"{actual:,.2f}", f"{predicted / actual - 1:+.0%}"])
-    about = (
-        f"{row['documents']:,} {CHECKED}, predicted from {before['documents']:,} in proportion to the documents; and "
-        "the false candidates of reviews on one machine, predicted from the pairs of a sample."
-    )
+    about = f"{row['documents']:,} {CHECKED}, predicted from {before['documents']:,} in proportion to the documents."
     return f"{about}\n\n{table(['', 'predicted', 'in fact', 'error'], rows)}"
 
 

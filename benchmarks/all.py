@@ -491,13 +491,14 @@ def sizes_table(result: Result) -> str:
     for found in result["cases"]:
         by = "the plan for the size" if found["planned"] else "given"
         about = f"{found['corpus']}, {found['documents']:,}, {found['threshold']}"
-        cells = [figure(found["cpu_us"]), figure(found["shared"]), f"{found['recall']:.4f}"]
+        cells = [figure(found["first_cpu_us"]), figure(found["cpu_us"])]
+        cells += [figure(found["shared"]), f"{found['recall']:.4f}"]
         rows.append([about, str(found["num_seeds"]), by, found["bands"], *cells])
     fit = {name: f"{value * 1e9:.3g} ns" for name, value in result["fit"].items()}
     about = f"Fitted: {fit['seed']} for each hash of a component (k ln k of them), {fit['band']} for each band, "
     about += f"{fit['shared']} for each document in a shared bucket of a band"
-    head = ["corpus, documents, threshold", "components", "chosen by", "bands", "CPU us a document"]
-    head += ["others in shared buckets", "recall of planted copies"]
+    head = ["corpus, documents, threshold", "components", "chosen by", "bands", "CPU us a document, new process"]
+    head += ["again", "others in shared buckets", "recall of planted copies"]
     return f"{where(result)}. One thread, texts in memory. {about}.\n\n{table(head, rows)}"
 
 

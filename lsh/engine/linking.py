@@ -281,17 +281,20 @@ class Links:
     def of_band(self, keys: SpilledColumn) -> BandLinks:
         """Return the links of a band; the keys are freed."""
         found, shared, left_out = self._spill.column(np.int32, 2), 0, 0
-        buckets, own = (self._of_part(keys, part) for part in range(self._parts)), None
-        if self._finder is not None:
+        buckets: Iterator[tuple[Array, Array]]
+        whole = own = None
+        if self._finder is None:
+            buckets = (self._of_part(keys, part) for part in range(self._parts))
+        else:
             whole = keys.in_one_piece()
-            own = self._read(keys) if whole is None else None
+            own = self._read(keys) if whole is None else whole
             keys.free()
-            buckets = (self._finder.find(one) for one in (own, whole) if one is not None)
+            buckets = iter([self._finder.find(own)])
         for members, ends in _at_once(buckets, self._most_members):
             more = self._grouped(members, ends, found)
             shared, left_out = shared + more[0], left_out + more[1]
         keys.free()
-        if own is not None:
+        if own is not None and whole is None:
             self._idle.append(own)
         return BandLinks(found, shared, left_out)
 

@@ -574,11 +574,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             return
         path = Path(self.translate_path(self.path))
         if path.is_dir():
-            data = "".join(f'<a href="{one.name}{"/" * one.is_dir()}">.</a>' for one in path.iterdir()).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(b"" if head else data)
+            super().do_HEAD() if head else super().do_GET()
             return
         status = re.search(r"/error-(\d+)", self.path)
         if status or not path.is_file():

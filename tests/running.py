@@ -27,6 +27,8 @@ import lsh as package
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "sample.tsv"
 STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
 OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
+THIRD = b"a tortoise laid an egg on sunday and was given another name by everyone but the accountant"
+CLOSE = STORY.replace(b"nine", b"nina")
 TIMEOUT = 120.0
 # A process inherits the signals that are ignored: SIGINT in background jobs of a shell, SIGHUP under nohup.
 DEFAULT_SIGNALS = (

@@ -17,14 +17,12 @@ from pathlib import Path
 
 import pytest
 import reference
-from running import OTHER, STORY, contents, done, lsh, refused, rows
+from running import CLOSE, OTHER, STORY, THIRD, contents, done, lsh, refused, rows
 
 import lsh as package
 from lsh.command import console
 from lsh.command.main import main
 
-THIRD = b"a tortoise laid an egg on sunday and was given another name by everyone but the accountant"
-CLOSE = STORY.replace(b"nine", b"nina")
 DOCUMENTS = b"\n".join([STORY, OTHER, CLOSE, THIRD, OTHER]) + b"\n"
 KEPT = b"\n".join([STORY, OTHER, THIRD]) + b"\n"
 

@@ -108,11 +108,6 @@ def test_a_folder_of_shards_and_references(tmp_path):
 
 
 def test_what_has_no_place_for_fields(tmp_path):
-    (tmp_path / "a.txt").write_text("a text\n")
-    (tmp_path / "texts").mkdir()
-    (tmp_path / "texts" / "a.md").write_text("a text\n")
-    for name, output in (("a.txt", "b.txt"), ("texts", "out/")):
-        assert "--mark adds fields to records" in refused(tmp_path, "dedup", name, "-o", output, "--mark")
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": "\\"kept_id\\""}\n{"text": "b", "kept_id": 1}\n')
     error = refused(tmp_path, "dedup", "a.jsonl", "-o", "b.jsonl", "--mark", "--field", "text")
     assert "a.jsonl: record 3: it has a field 'kept_id'" in error

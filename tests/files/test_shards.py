@@ -9,12 +9,7 @@ from pathlib import Path
 import pytest
 from full_disk import full_disk
 from reading import COMPRESSIONS, pack, unpack, write_records
-from running import contents, done, lsh, refused
-
-STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
-OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
-THIRD = b"a tortoise laid an egg on sunday and was given another name by everyone but the accountant"
-CLOSE = STORY.replace(b"nine", b"nina")
+from running import CLOSE, OTHER, STORY, THIRD, contents, done, lsh, refused
 
 SHARDS = {  # by format, for each file: its header, its records, the positions of the kept ones
     "txt": [(b"", [STORY, b"one"], [0, 1]), (b"", [], []), (b"", [OTHER, CLOSE, THIRD], [0, 2]), (b"", [OTHER], [])],

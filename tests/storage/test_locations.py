@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from lsh import files
-
-
-@pytest.mark.parametrize("name", ["-", "a.tsv", "file:///a.tsv"])
-@pytest.mark.parametrize("other", ["memory://a.tsv", "s3://bucket/a.tsv"])
-def test_local_names_and_urls_are_never_the_same(name, other):
-    assert not files.lies_in(name, other)
-    assert not files.lies_in(other, name)
 
 
 def test_standard_streams_are_no_files(tmp_path, monkeypatch):

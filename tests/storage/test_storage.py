@@ -141,15 +141,6 @@ def test_the_same_bytes_each_time(tmp_path, packed):
     assert kept(path, [True] * 2000, place) == first
 
 
-def test_a_file_that_is_there_is_replaced(tmp_path):
-    path, place = file_of(tmp_path, "in.txt", b"one\n"), tmp_path / "out.txt"
-    place.write_bytes(b"yesterday, and longer than today\n" * 100)
-    place.chmod(0o640)
-    assert kept(path, [True], place) == b"one\n"
-    assert stat.S_IMODE(place.stat().st_mode) == 0o640
-    assert set(contents(tmp_path)) == {"in.txt", "out.txt"}
-
-
 @pytest.fixture
 def usual_umask():
     before = os.umask(0o022)

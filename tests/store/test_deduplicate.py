@@ -380,7 +380,7 @@ def test_errors(tmp_path):
     assert (copied.old_ids, copied.removed.tolist()) == (result.old_ids, result.removed.tolist())
     assert (lsh.deduplicate(["a"]).old_ids, "recall" in lsh.deduplicate(["a"]).parameters) == (None, False)
     index.close()
-    with pytest.raises(ValueError, match=r"^the index is closed"):
+    with pytest.raises(ValueError, match=r"^the index is closed; open it again"):
         lsh.deduplicate(["a text"], against=index)
 
 

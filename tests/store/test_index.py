@@ -193,18 +193,6 @@ def test_long_times_have_a_bounded_number_of_files(folder, monkeypatch):
 # Commits and readers.
 
 
-def test_an_exception_drops_what_is_pending(folder):
-    with Index.create(folder, **SETTINGS) as index:
-        index.add(text(1), 1)
-    with pytest.raises(TypeError), Index.open(folder, "a") as index:  # noqa: PT012 - one block that ends by it
-        index.add(text(2), 2)
-        index.add(text(3), None)
-    assert reopened(folder) == {1: (text(1), None)}
-    index.close()
-    with pytest.raises(ValueError, match="the index is closed; open it again"):
-        index.query(FERRY)
-
-
 def test_segments_are_merged(folder, monkeypatch):
     indexing.small_limits(monkeypatch)
     with Index.create(folder, **SETTINGS) as index:

@@ -59,7 +59,7 @@ def contents(index: Index) -> dict[Any, tuple[str, float | None]]:
 def write_all_kinds(folder: Path) -> dict[Any, tuple[str, float | None]]:
     """Write an index with segments, removed documents, a log of several commits and a note; return its contents."""
     with Index.create(folder, **SETTINGS, period=10.0) as index:
-        index.add_docs([text(i) for i in range(8)], range(8), times=[float(i) for i in range(8)])
+        index.add_docs([text(i) for i in range(8)], range(8), times=[3.0 * i for i in range(8)])
         index.compact()
         index.add_docs([text(i) for i in range(8, 14)], [f"text {i}" for i in range(8, 14)])
         index.remove(2)

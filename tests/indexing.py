@@ -56,25 +56,6 @@ def contents(index: Index) -> dict[Any, tuple[str, float | None]]:
     return found
 
 
-def write_all_kinds(folder: Path) -> dict[Any, tuple[str, float | None]]:
-    """Write an index with segments, removed documents, a log of several commits and a note; return its contents."""
-    with Index.create(folder, **SETTINGS, period=10.0) as index:
-        index.add_docs([text(i) for i in range(8)], range(8), times=[3.0 * i for i in range(8)])
-        index.compact()
-        index.add_docs([text(i) for i in range(8, 14)], [f"text {i}" for i in range(8, 14)])
-        index.remove(2)
-        index._commit({"screen": {"reject": 0.9}})
-        index.add(text(20), 20)
-        index.commit()
-        index.remove("text 9")
-        index.add(text(21), 3, time=5)
-        index.commit()
-        expected = contents(index)
-    kinds = {path.name.partition("-")[0] for path in folder.iterdir()}
-    assert kinds == {"manifest", "lock", "segment", "removed", "log"}
-    return expected
-
-
 def reopened(folder: Path) -> dict[Any, tuple[str, float | None]]:
     """The contents of an index as another process sees it."""
     with Index.open(folder) as index:

@@ -341,8 +341,26 @@ def test_readers_have_snapshots_while_another_process_writes(tmp_path):
 
 @pytest.fixture(scope="module")
 def small_index(tmp_path_factory) -> tuple[Path, Contents]:
+    """An index with segments, removed documents and a log of several commits."""
     folder = tmp_path_factory.mktemp("damage") / "index"
-    return folder, indexing.write_all_kinds(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        indexing.small_limits(patch)
+        with Index.create(folder, **SETTINGS, period=10.0) as index:
+            index.add_docs([text(i) for i in range(6)], range(6), times=[float(3 * i) for i in range(6)])
+            index.add_docs([text(i) for i in range(6, 14)], [f"text {i}" for i in range(6, 14)])
+            index.commit()
+            index.remove(2)
+            index._writer._state.needs_manifest = True
+            index.commit()
+            index.add(text(20), 20)
+            index.commit()
+            index.remove("text 9")
+            index.add(text(21), 3, time=5)
+            index.commit()
+            expected = contents(index)
+    kinds = {name.partition("-")[0] for name in os.listdir(folder)}
+    assert kinds == {"manifest", "lock", "segment", "removed", "log"}
+    return folder, expected
 
 
 def damaged(folder: Path, name: str, data: bytes, expected: Contents) -> bool:

@@ -21,7 +21,7 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from indexing import seal_manifest, text
+from indexing import SETTINGS, seal_manifest, text
 
 import lsh.segments.log
 from lsh.segments import file_format
@@ -31,14 +31,26 @@ from lsh.store.index import Index, IndexDamagedError
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
-    """An index whose files the functions that seal leave as they are."""
+    """An index with two segments, removed documents, a log, times, texts and a note.
+
+    The functions that seal leave its files as they are.
+    """
     folder = tmp_path_factory.mktemp("hostile") / "index"
-    before = indexing.write_all_kinds(folder)
+    with Index.create(folder, **SETTINGS, period=10.0) as index:
+        index.add_docs([text(i) for i in range(8)], range(8), times=[float(i) for i in range(8)])
+        index.compact()
+        index.add_docs([text(i) for i in range(8, 14)], [f"text {i}" for i in range(8, 14)])
+        index.remove(2)
+        index._commit({"screen": {"reject": 0.9}})
+        index.add(text(20), 20)
+        index.remove("text 9")
+        index.commit()
     for kind, seal in (("segment-*", seal_segment), ("log-*", seal_log)):
         for path in folder.glob(kind):
             data = bytearray(path.read_bytes())
             seal(data)
             assert bytes(data) == path.read_bytes()
+    before = indexing.reopened(folder)
     seal_manifest(folder, lambda values: None)
     assert indexing.reopened(folder) == before
     return folder

@@ -162,7 +162,7 @@ def main() -> None:
         printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         known[case] = json.loads(printed.splitlines()[-1])
         print(json.dumps(known[case]), flush=True)
-    rows = [known[case] for case in CASES if case in known]
+    rows = list(known.values())
     harness.write("flat", {"data": {"bytes": max(row["bytes"] for row in rows)}, "cases": rows}, options.folder)
 
 

@@ -253,7 +253,9 @@ def decide(
     return _result(corpus, order, against is not None, seconds, members, references)
 
 
-def _matching(name: str, second: TextsOrCallable | IndexSnapshot | None, threshold: object, given: Any) -> Matching:
+def _matching(
+    name: str, second: TextsOrCallable | IndexSnapshot | None, threshold: object, given: dict[str, Any]
+) -> Matching:
     """Return the parameters that are given; `second` is the value of the parameter `name`."""
     if isinstance(second, IndexSnapshot):
         return Matching.of_index(name, second, threshold, **given)

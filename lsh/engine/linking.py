@@ -175,8 +175,8 @@ class Links:
         keys: Sequence[SpilledColumn] = (),
     ) -> None:
         self._spill, self._order, self._chosen, self._low_bits = spill, order, chosen, low_bits
-        self._finder: BucketFinder | None = None  # of all documents at once, else of each of some parts
-        self._of_parts: BucketFinder | None = None
+        self._finder: BucketFinder | None = None  # of all documents at once, if the bound allows it
+        self._part_finder: BucketFinder | None = None  # else of one part of the keys
         self._parts = 0
         self._member_bytes, self._most_members = 0, len(chosen)
         if low_bits is not None:
@@ -306,9 +306,9 @@ class Links:
             entered += len(own) if enters else 0
         own, numbers = self._in_order(rows)
         del rows
-        finder, count = self._of_parts, len(own) + len(own) // SHARE
+        finder = self._part_finder
         if finder is None or finder.count < len(own):
-            self._of_parts = finder = BucketFinder(count, None, count)
+            self._part_finder = finder = BucketFinder(len(own), None, len(own))
         members, ends = finder.find(own, entered)
         return numbers[members], ends
 

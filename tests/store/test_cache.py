@@ -1,4 +1,4 @@
-"""The banded cache: tests of faults of mattilyra/LSH, and a comparison with a simple model.
+"""The banded cache: the tests of mattilyra/LSH, tests of its faults, and a comparison with a simple model.
 
 The model is a dict of fingerprints and sets of (band, key), both computed by reference.py. The name of a test about a
 fault of mattilyra/LSH states the correct behaviour.
@@ -37,6 +37,8 @@ from lsh import Bands, Cache, MinHasher
 from lsh.sketch.planning import plan_for
 from lsh.store.banded import BandedStore
 
+both_sizes = pytest.mark.parametrize("hashbytes", [4, 8])
+
 MARKET = (
     "ONIONS DEAR THIS WEEK STOP GROWERS BLAME WET FIELDS STOP TRADERS AT QUILL STREET BLAME GROWERS STOP SACK "
     "NOW NINE CROWNS STOP WAS SIX IN MAY STOP"
@@ -47,13 +49,13 @@ BRIDGE = (
 )  # few shared shingles even with n = 2
 
 
-def make() -> Cache:
-    return Cache(MinHasher(200, char_ngram=4), num_bands=20)
+def make(hashbytes: int = 8, n: int = 4, num_bands: int = 20, seeds: int = 200) -> Cache:
+    return Cache(MinHasher(seeds, char_ngram=n, hashbytes=hashbytes), num_bands=num_bands)
 
 
-def filled() -> Cache:
+def filled(hashbytes: int = 8, n: int = 4, num_bands: int = 20) -> Cache:
     """A cache of three stories; 1 and 3 differ by one word."""
-    cache = make()
+    cache = make(hashbytes, n, num_bands)
     for doc_id, text in enumerate([MARKET, FERRY, BRIDGE, FERRY_LESS]):
         cache.add_doc(text, doc_id)
     return cache
@@ -69,10 +71,47 @@ def contents(cache: Cache) -> tuple:
     )
 
 
+# The tests of mattilyra/LSH with 200 seeds, at four settings of bands, bytes and widths.
+
+SETTINGS = [(4, 2, 20), (8, 3, 40), (4, 6, 50), (8, 4, 20)]  # bytes, length of a shingle, bands
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("hashbytes", "n", "num_bands"), SETTINGS)
+def test_the_answers_of_upstream(hashbytes, n, num_bands):
+    cache = filled(hashbytes, n, num_bands)
+    for doc_id, text in enumerate([MARKET, FERRY, BRIDGE, FERRY_LESS]):
+        assert cache.is_duplicate(text)
+        assert cache.is_duplicate(text, doc_id)
+        assert doc_id in cache.get_duplicates_of(text)
+        assert doc_id in cache.get_duplicates_of(doc_id=doc_id)
+    assert cache.get_duplicates_of(FERRY_LESS) == {1, 3}
+    assert cache.get_all_duplicates() == {(1, 3)}
+    cache.add_doc(FERRY, 4)
+    assert cache.get_all_duplicates() == {(1, 3), (1, 4), (3, 4)}
+    for least in numpy.linspace(0.1, 0.9, 9):
+        assert cache.filter_candidates([(0, 1), (1, 4)], least) == {(1, 4)}
+        assert {(1, 4)} <= cache.get_all_duplicates(min_jaccard=least) <= cache.get_all_duplicates()
+        assert {1, 4} <= cache.get_duplicates_of(doc_id=1, min_jaccard=least) <= {1, 3, 4}
+    cache.remove_id(3)
+    assert cache.get_all_duplicates() == {(1, 4)}
+    assert list(cache) == [0, 1, 2, 4]
+    cache.remove_doc(FERRY)  # both copies
+    assert list(cache) == [0, 2]
+    assert cache.get_all_duplicates() == set()
+    assert not cache.is_duplicate(FERRY)
+    assert cache.is_duplicate(MARKET)
+    cache.clear()
+    assert (len(cache), cache.get_all_duplicates(), sum(map(len, cache.bins))) == (0, set(), 0)
+    assert not cache.is_duplicate(MARKET)
+    cache.add_doc(FERRY, 1)
+    assert cache.get_duplicates_of(FERRY_LESS) == {1}
+
+
 # Faults of mattilyra/LSH that are fixed here.
 
 
-@pytest.mark.parametrize("hashbytes", [4, 8])
+@both_sizes
 def test_an_empty_text_finds_nothing_even_in_a_bin_of_largest_values(hashbytes):
     """A fingerprint that agrees with the empty one in some bands is not a duplicate of an empty text."""
     cache = Cache(MinHasher(20, 4, hashbytes=hashbytes))

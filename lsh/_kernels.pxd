@@ -15,16 +15,6 @@ cdef extern from "kernels/siphash.h" nogil:
     uint64_t lsh_siphash13(const uint8_t *data, size_t length, const uint64_t *key)
 
 
-cdef extern from "kernels/atomic.h" nogil:
-    uint32_t lsh_load_32(const uint32_t *place)
-    void lsh_store_32(uint32_t *to, uint32_t value)
-    size_t lsh_load_size(const size_t *place)
-    void lsh_store_size(size_t *to, size_t value)
-    uint32_t lsh_exchange_32(uint32_t *at, uint32_t value)
-    void lsh_replace_32(uint32_t *at, uint32_t old, uint32_t value)
-    void lsh_fence()
-
-
 cdef extern from "kernels/target.h" nogil:
     void lsh_prefetch(const void *place)
 

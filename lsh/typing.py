@@ -149,6 +149,6 @@ Time = float | datetime | np.datetime64
 #: A function that returns the text of an id, or ``None``. Its argument is ``Any``, as ids are often of one type only.
 Lookup = Callable[[Any], "str | bytes | None"]
 #: What an index stores to estimate similarities.
-Sketch = Literal["8bit", "full", "none"]
+Sketch = Literal["8bit", "full"]
 #: The decision of a `lsh.Screen`.
 Decision = Literal["accept", "similar", "reject"]

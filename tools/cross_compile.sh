@@ -49,7 +49,7 @@ compile() {
     "${zig[@]}" -target "$target" -c "$@" -o "$temp/object.o"
 }
 
-printf '%s\n' '#include "_murmur3.h"' '#include "kernels/atomic.h"' '#include "kernels/kernels.h"' \
+printf '%s\n' '#include "_murmur3.h"' '#include "kernels/kernels.h"' \
     '#include "kernels/siphash.h"' '#include "kernels/target.h"' '#include "kernels/utf8.h"' \
     'int lsh_headers(void);' 'int lsh_headers(void) { return 0; }' >"$temp/headers.c"
 for target in "${targets[@]}"; do

@@ -144,10 +144,10 @@ def _add_create(parser: console.Parser) -> None:
     )
     parser.add_argument(
         "--sketch",
-        choices=("8bit", "full", "none"),
+        choices=("8bit", "full"),
         default="8bit",
-        help="the part of a fingerprint that is stored to estimate similarities: 8 bits of each component, the full "
-        "components, or none, which requires the texts (default 8bit)",
+        help="the part of a fingerprint that is stored to estimate similarities: 8 bits of each component, or the full "
+        "components (default 8bit)",
     )
     parser.add_argument(
         "--period",
@@ -177,8 +177,6 @@ def _add_create(parser: console.Parser) -> None:
 def _create(namespace: argparse.Namespace) -> None:
     folder = indexing.folder_of(namespace.index)
     texts = "stored" if namespace.texts == "stored" else None
-    if namespace.sketch == "none" and texts is None:
-        raise ValueError("--sketch none requires stored texts; leave --texts none out")
     kept: dict[str, Any] = {
         "sketch": namespace.sketch,
         "texts": texts,
@@ -498,7 +496,7 @@ def _table(facts: dict[str, Any], shingles: Shingles, estimated: str) -> str:
     removed = f", and {facts['removed']:,} removed that lsh index compact deletes" if facts["removed"] else ""
     each = f", {size(round(facts['bytes'] / documents))} a document" if documents else ""
     parts = f"{counted(facts['segments'], 'segment')}, {counted(facts['in_log'], 'document')} in the log"
-    kept = {"8bit": "8 bits of each are stored", "full": "stored", "none": "not stored"}[facts["sketch"]]
+    kept = {"8bit": "8 bits of each are stored", "full": "stored"}[facts["sketch"]]
     rows = {
         "documents": f"{documents:,}{removed}",
         "on disk": f"{size(facts['bytes'])}{each}; {parts}",

@@ -43,8 +43,8 @@ UNBOUNDED = 1 << 62  # bytes
 SMALL_SHARE = 16  # the cache of sets, and the families, take at most this fraction of the bound each
 STATE_BYTES = 11  # per document, always in memory: flags, first copies, and numbers of components
 SHARING_BYTES = 40  # per document in a link: position, component and decision; without links and texts
-TOGETHER_BYTES = 48  # per document of a component while it is decided; without links, sketch and text
-THREAD_BYTES = 48  # per document of a component and thread
+TOGETHER_BYTES = 16  # per document of a component while it is decided; without links, sketch and text
+THREAD_BYTES = 80  # per document of a component and thread
 MOST_OVER = 50_000_000  # bytes by which these may exceed the bound: the peak may be 120 MB above it
 ORDER_BYTES = 8  # per document, if the documents are in another order than by position, or the reverse
 LEAST_ORDERED_BYTES = 36  # per document, the smallest bound if they are in another order
@@ -664,5 +664,6 @@ class Corpus:
         if not self.is_exact:
             return partial(Similarity, sketches, None, None, least_equal)
         split = MAX_SPLIT if self.spill.bound is None else SPLIT_UNDER_BOUND
-        sets = shingle_sets(self.hasher.shingles, batch, self._at_most(MAX_CACHED), split)
-        return lambda: Similarity(sketches, sets.sharing(), texts, least_equal)
+        cached = MAX_CACHED if self.spill.bound is None else self._at_most(MAX_CACHED) // self.num_threads
+        sets = shingle_sets(self.hasher.shingles, batch, cached, split)
+        return lambda: Similarity(sketches, sets.another(), texts, least_equal)

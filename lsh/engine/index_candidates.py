@@ -16,7 +16,6 @@ from lsh.base.arrays import Array
 from lsh.engine.corpus import CandidateSource, Corpus
 from lsh.engine.index_source import IndexSnapshot
 from lsh.engine.placing import ends_of
-from lsh.sketch.hasher import batch_fingerprints
 from lsh.text.batch import Batch, content_keys
 from lsh.typing import DocId, Progress
 
@@ -44,7 +43,7 @@ class IndexCandidates(CandidateSource):
 
     def __init__(self, snapshot: IndexSnapshot, is_exact: bool) -> None:
         self.snapshot, self._is_exact = snapshot, is_exact
-        self.low_bytes = snapshot.has_sketches and snapshot.collisions > 0.0
+        self.low_bytes = snapshot.collisions > 0.0
         self.places: Array = np.empty(0, np.int64)
 
     def __len__(self) -> int:
@@ -81,25 +80,16 @@ class IndexCandidates(CandidateSource):
             all_keys[np.searchsorted(self.places, places)] = keys
             column.append(all_keys)
         self._found.clear()
-        if self.snapshot.has_sketches:
-            self._append_sketches(corpus)
-            self._read(self._possible_copies(corpus) if self.snapshot.has_texts else np.empty(0, np.int64))
-        else:
-            self._read(np.arange(count))
-            for start in range(0, count, STEP):
-                texts = Batch(self._texts, start=start, stop=min(start + STEP, count))
-                corpus.append_sketches(batch_fingerprints(corpus.hasher, texts).astype(corpus.sketches.dtype))
+        for start in range(0, count, STEP):
+            rows = self.snapshot.sketches(self.places[start : start + STEP])
+            corpus.append_sketches(rows.astype(corpus.sketches.dtype))
+            corpus.spill.release()
+        self._read(self._possible_copies(corpus) if self.snapshot.has_texts else np.empty(0, np.int64))
         content, sizes, known = np.empty(len(self._texts), np.uint64), np.zeros(count, np.int64), self._at >= 0
         content_keys(self._texts, corpus.secret, content)
         own[1, known], sizes[known] = content[self._at[known]], self._texts.sizes()[self._at[known]]
         corpus.content.append(own[1])
         corpus.sizes.append(sizes)
-
-    def _append_sketches(self, corpus: Corpus) -> None:
-        for start in range(0, len(self.places), STEP):
-            rows = self.snapshot.sketches(self.places[start : start + STEP])
-            corpus.append_sketches(rows.astype(corpus.sketches.dtype))
-            corpus.spill.release()
 
     def _possible_copies(self, corpus: Corpus) -> Array:
         """Return the members whose sketch is that of another document: their texts may be identical."""
@@ -126,7 +116,7 @@ class IndexCandidates(CandidateSource):
             some = numbers[start : start + TEXTS_STEP]
             texts = self.snapshot.texts(self.places[some])
             is_known = np.array([text is not None for text in texts], np.bool_)
-            if not is_known.all() and (self._is_exact or not self.snapshot.has_sketches):
+            if self._is_exact and not is_known.all():
                 unknown = self.ids(some[~is_known][:1])[0]
                 raise ValueError(f"the function texts of the index has no text for id {unknown!r}")
             found = [text for text in texts if text is not None]

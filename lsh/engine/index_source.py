@@ -22,7 +22,6 @@ class IndexSnapshot(ABC):
     plan: Plan  # the bands, and the threshold and recall for which they were chosen
     recalls: Recalls
     has_texts: bool  # whether texts can be read
-    has_sketches: bool
     collisions: (
         float  # the probability that a component of two sketches is equal although the fingerprints differ there
     )

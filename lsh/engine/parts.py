@@ -6,6 +6,7 @@ small ones in one call. The result does not depend on the threads.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
@@ -142,15 +143,20 @@ class _Work:
         self.idle: list[Walk] = []  # walks that no thread uses at the moment; append and pop are atomic
 
     def run(self) -> Iterator[int]:
-        """Decide all documents; yield how many have been decided since the last time."""
-        tasks: Iterable[_Task] = _tasks(self.part.starts)
-        while tasks:
-            left = list[_Task]()  # of a large component, or of long texts
+        """Decide all documents; yield how many have been decided since the last time.
+
+        Tasks that are not done, those of a large component or of long texts, go on before others begin: each holds the
+        memory of a walk.
+        """
+        more, left = _tasks(self.part.starts), deque[_Task]()
+        while True:
+            tasks = iter(lambda: left.popleft() if left else next(more, None), None)
             for number, task in map_in_order(self.decide, tasks, self.num_threads):
                 yield number
                 if task.at < task.stop:
                     left.append(task)
-            tasks = left
+            if not left:
+                return
 
     def walk(self) -> Walk:
         """Return a walk that no other thread uses; the caller appends it to `idle` afterwards."""

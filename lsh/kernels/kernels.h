@@ -397,7 +397,7 @@ typedef struct {
     const lsh_sorted *bands;
     size_t num_bands, documents;
     const uint8_t *removed;  /* a bit a document, the low one of a byte first; NULL if none is removed */
-    const uint8_t *sketches; /* rows of k components of `width` bytes (1, 4 or 8), aligned to it; NULL for none */
+    const uint8_t *sketches; /* rows of k components of `width` bytes (1, 4 or 8), aligned to it */
     size_t k, width;
     const lsh_blocks *blocks; /* of the file that has the sketches; NULL where there is nothing to check */
     const struct lsh_kernels *kernels;
@@ -408,7 +408,7 @@ typedef struct {
  * To begin, all fields that are not set are 0. It takes no more memory than this and its answer. */
 typedef struct {
     const uint64_t *keys; /* of band b and query q: keys[b * queries + q] */
-    const uint8_t *rows;  /* a row of k components each query, aligned; NULL, or sketches are not compared */
+    const uint8_t *rows;  /* a row of k components each query, aligned */
     size_t queries, least, most;
     lsh_run *runs;         /* scratch: max(LSH_LOOKUPS, num_bands) of them, or queries * num_bands if that is less */
     uint32_t *tallies;     /* scratch: k + 1 of them, where `most` is less than SIZE_MAX */
@@ -428,7 +428,7 @@ typedef struct {
 typedef struct {
     int64_t *bounds;    /* where the matches of each query end, behind a first entry of 0 */
     uint32_t *numbers;
-    uint16_t *equal;    /* equal components; NULL without rows */
+    uint16_t *equal;    /* equal components */
     size_t count, capacity;
 } lsh_matches;
 

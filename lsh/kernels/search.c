@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "../_murmur3.h"
-#include "atomic.h"
 #include "kernels.h"
 #include "sorted.h"
 #include "target.h"
@@ -237,7 +236,7 @@ static void look_ahead_of(const lsh_segment *segment, const lsh_search *search)
         if (run.start < run.stop)
             lsh_prefetch(segment->bands[b].numbers + 4 * (size_t)run.start);
     }
-    for (size_t b = 0; search->rows && soon < search->stop && b < segment->num_bands; b++) {
+    for (size_t b = 0; soon < search->stop && b < segment->num_bands; b++) {
         const lsh_run run = *run_of(search, soon, b);
         const size_t number = run.start < run.stop ? number_at(segment->bands + b, run.start) : SIZE_MAX;
         if (number < segment->documents) {
@@ -331,10 +330,6 @@ static size_t take_marked(const lsh_segment *segment, lsh_search *search, uint32
 static void reduce(const lsh_segment *segment, lsh_search *search, lsh_matches *matches)
 {
     size_t better = 0, kept = search->first, level = segment->k;
-    if (!search->rows) {
-        matches->count = search->first + search->most;
-        return;
-    }
     memset(search->tallies, 0, (segment->k + 1) * sizeof *search->tallies);
     for (size_t i = search->first; i < matches->count; i++)
         search->tallies[matches->equal[i]]++;
@@ -356,11 +351,6 @@ static enum lsh_fault compare(const lsh_segment *segment, lsh_search *search, co
                               lsh_matches *matches)
 {
     const size_t size = segment->k * segment->width;
-    if (!search->rows) {
-        memcpy(matches->numbers + matches->count, numbers, count * sizeof *numbers);
-        matches->count += count;
-        return LSH_SOUND;
-    }
     const uint8_t *row = search->rows + search->query * size;
     for (size_t i = 0; i < count && i < AHEAD; i++)
         prefetch_row(segment, numbers[i]);
@@ -385,7 +375,7 @@ static void limit(const lsh_segment *segment, lsh_search *search, lsh_matches *m
     if (found < LSH_PIECE || found / 2 < search->most)
         return;
     reduce(segment, search, matches);
-    if (search->rows && search->bar <= segment->k)
+    if (search->bar <= segment->k)
         return;
     memset(search->marks, 0, sizeof search->marks);
     memset(search->marked, 0, sizeof search->marked);

@@ -3,7 +3,6 @@
 #define LSH_SORTED_H
 
 #include "../_murmur3.h"
-#include "atomic.h"
 #include "kernels.h"
 #include "target.h"
 

@@ -1,7 +1,7 @@
 /* What differs between compilers: gcc and clang, Microsoft's compiler, and others for C11.
  *
- * Extensions of C are used here, in atomic.h and in dispatch.c (CPUID) only, and each has a version in plain C. gcc and
- * clang build all levels. Microsoft's compiler builds the baseline, on single words, and AVX2, whose intrinsics it
+ * Extensions of C are used here and in dispatch.c (CPUID) only, and each has a version in plain C. gcc and clang build
+ * all levels. Microsoft's compiler builds the baseline, on single words, and AVX2, whose intrinsics it
  * accepts without flags. LSH_PLAIN_C selects plain C: the tests run it, as they cannot run Microsoft's compiler.
  *
  * No per-file flags are needed: gcc takes a pragma, clang an attribute pushed on every function. */
@@ -194,6 +194,16 @@ static inline lsh_wide lsh_wide_sum(lsh_wide a, lsh_wide b)
 }
 
 static inline uint64_t lsh_wide_top(lsh_wide a) { return a.high; }
+#endif
+
+/* ---- flags that threads share without a lock, whose order does not matter ---- */
+
+#if LSH_GNU_C
+static inline uint8_t lsh_load_8(const uint8_t *from) { return __atomic_load_n(from, __ATOMIC_RELAXED); }
+static inline void lsh_store_8(uint8_t *to, uint8_t value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); }
+#else
+static inline uint8_t lsh_load_8(const uint8_t *from) { return *(const volatile uint8_t *)from; }
+static inline void lsh_store_8(uint8_t *to, uint8_t value) { *(volatile uint8_t *)to = value; }
 #endif
 
 /* ---- vectors of 16 bytes ---- */

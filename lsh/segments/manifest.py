@@ -29,7 +29,7 @@ from lsh.typing import Lookup
 
 DAY = 86400.0  # seconds
 MAX_COMPONENTS = 2**16 - 1  # of a fingerprint: the number of equal ones is uint16
-SKETCHES = ("8bit", "full", "none")
+SKETCHES = ("8bit", "full")
 COLLISIONS = 2.0**-sketch_filter.BITS  # the probability that 8 bits of different components are equal
 MAX_PERIOD = 2**62  # microseconds
 MAX_ARRIVALS = 2**62  # the greatest number of arrival
@@ -48,7 +48,7 @@ class Parameters:
     @property
     def layout(self) -> SegmentLayout:
         """What all segments have in common."""
-        components = 0 if self.sketch == "none" else self.hasher.num_seeds
+        components = self.hasher.num_seeds
         dtype = self.hasher.dtype.newbyteorder("<") if self.sketch == "full" else np.dtype(np.uint8)
         return SegmentLayout(self.plan.bands.num_bands, components, dtype, self.texts)
 
@@ -323,8 +323,6 @@ def chosen_parameters(
     )
     if chosen.num_seeds > MAX_COMPONENTS:
         raise errors.bad_value("num_seeds", f"must be at most {MAX_COMPONENTS} for an index, got {chosen.num_seeds}")
-    if parameters.sketch == "none" and texts is None:
-        raise ValueError("sketch='none' requires texts='stored', or a function that returns the text of an id")
     return parameters, lookup
 
 

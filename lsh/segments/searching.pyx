@@ -310,7 +310,6 @@ cdef class _Search:
     cdef size_t queries, min_equal, max_matches
     cdef c.lsh_run *runs
     cdef uint32_t *tallies
-    cdef bint compares
 
     def __cinit__(self, Searcher searcher, const uint64_t[:, ::1] keys not None, rows, size_t min_equal, top):
         cdef size_t bands = searcher.segment.num_bands, count = keys.shape[1] * bands
@@ -321,13 +320,10 @@ cdef class _Search:
         self.tallies = <uint32_t *> resize(NULL, 0 if top is None else searcher.segment.k + 1, sizeof(uint32_t))
         self.matches.bounds = <int64_t *> resize(NULL, self.queries + 1, sizeof(int64_t))
         self.matches.bounds[0] = 0
-        if rows is not None:
-            PyObject_GetBuffer(rows, &self.rows, PyBUF_C_CONTIGUOUS)
-            self.compares = True
+        PyObject_GetBuffer(rows, &self.rows, PyBUF_C_CONTIGUOUS)
 
     def __dealloc__(self):
-        if self.compares:
-            PyBuffer_Release(&self.rows)
+        PyBuffer_Release(&self.rows)
         free(self.search)
         free(self.runs)
         free(self.tallies)
@@ -341,8 +337,7 @@ cdef class _Search:
         if self.matches.capacity - count < c.LSH_PIECE:
             count = 2 * count + 2 * c.LSH_PIECE
             self.matches.numbers = <uint32_t *> resize(self.matches.numbers, count, sizeof(uint32_t))
-            if self.compares:
-                self.matches.equal = <uint16_t *> resize(self.matches.equal, count, sizeof(uint16_t))
+            self.matches.equal = <uint16_t *> resize(self.matches.equal, count, sizeof(uint16_t))
             self.matches.capacity = count
         return 0
 
@@ -351,7 +346,7 @@ cdef class _Search:
         cdef c.lsh_search *search = self.search
         cdef c.lsh_fault fault
         memset(search, 0, sizeof(c.lsh_search))
-        search.keys, search.rows = &self.keys[0, 0], <const uint8_t *> self.rows.buf if self.compares else NULL
+        search.keys, search.rows = &self.keys[0, 0], <const uint8_t *> self.rows.buf
         search.queries, search.least, search.most = self.queries, self.min_equal, self.max_matches
         search.runs, search.tallies, self.matches.count = self.runs, self.tallies, 0
         while search.query < search.queries:
@@ -369,7 +364,7 @@ cdef class _Search:
         return (
             _array(self.matches.bounds, self.queries + 1, _INT64),
             _array(self.matches.numbers, count, _UINT32),
-            _array(self.matches.equal, count, _UINT16) if self.compares else None,
+            _array(self.matches.equal, count, _UINT16),
         )
 
 
@@ -394,12 +389,12 @@ cdef class Searcher:
         One or more.
     documents : int
         The number n of documents of the segment.
-    sketches : numpy.ndarray, optional
+    sketches : numpy.ndarray
         Shape ``(n, k)``, uint8, or little-endian uint32 or uint64; contiguous.
     removed : numpy.ndarray, optional
         uint8, shape ``((n + 7) // 8,)``: a bit a document, the low bit of a byte first; 1: it is never found.
 
-    The bands are parts of one file, with the same `Blocks`, and the sketches of the same, or nothing has any.
+    The bands are parts of one file, with the same `Blocks`, and the sketches of the same, or no band has any.
     """
 
     cdef object bands  # holds the memory
@@ -409,7 +404,7 @@ cdef class Searcher:
     cdef const uint8_t[::1] removed
     cdef Blocks blocks
 
-    def __cinit__(self, list bands not None, Py_ssize_t documents, sketches=None, removed=None):
+    def __cinit__(self, list bands not None, Py_ssize_t documents, sketches not None, removed=None):
         cdef Py_ssize_t i
         self.bands = tuple(bands)
         if not 0 <= documents <= _MAX_KEYS:
@@ -422,29 +417,28 @@ cdef class Searcher:
         if removed is not None:
             self.removed = _flat("removed", removed, np.uint8)
             self.segment.removed = &self.removed[0]
-        if sketches is not None:
-            if not 1 <= sketches.shape[1] < 1 << 16:  # as the manifest has it
-                raise ValueError(f"sketches must have 1 to 65535 components, got {sketches.shape[1]}")
-            self.segment.k, self.segment.width = sketches.shape[1], sketches.itemsize
-            self.sketches = sketches.reshape(-1).view(np.uint8)
-            self.segment.sketches = &self.sketches[0]
-            if self.blocks is not None:
-                self.segment.blocks = &self.blocks.blocks
+        if not 1 <= sketches.shape[1] < 1 << 16:  # as the manifest has it
+            raise ValueError(f"sketches must have 1 to 65535 components, got {sketches.shape[1]}")
+        self.segment.k, self.segment.width = sketches.shape[1], sketches.itemsize
+        self.sketches = sketches.reshape(-1).view(np.uint8)
+        self.segment.sketches = &self.sketches[0]
+        if self.blocks is not None:
+            self.segment.blocks = &self.blocks.blocks
 
     def __dealloc__(self):
         free(self.sorted)
 
-    def search(self, keys not None, rows=None, size_t min_equal=0, top=None):
+    def search(self, keys not None, rows not None, size_t min_equal=0, top=None):
         """Find the documents that share a bucket with a query and have enough components in common with it.
 
         Parameters
         ----------
         keys : numpy.ndarray
             uint64, shape ``(bands, q)``: the keys of each query.
-        rows : numpy.ndarray, optional
-            Shape ``(q, k)``, of the type of the sketches: the sketches of the queries. Default: they are not compared.
+        rows : numpy.ndarray
+            Shape ``(q, k)``, of the type of the sketches: the sketches of the queries.
         min_equal : int, optional
-            A document with fewer equal components is not a match; only with `rows`.
+            A document with fewer equal components is not a match.
         top : int, optional
             1 or more: of more matches, only those with most equal components; of equal ones, the first.
 
@@ -454,8 +448,8 @@ cdef class Searcher:
             int64, shape ``(q + 1,)``: the matches of query i are those from bounds[i] to bounds[i + 1] - 1.
         numbers : numpy.ndarray
             uint32: the documents, each once, ascending within a query.
-        equal : numpy.ndarray or None
-            uint16: how many components are equal; None without `rows`.
+        equal : numpy.ndarray
+            uint16: how many components are equal.
 
         Notes
         -----
@@ -466,7 +460,7 @@ cdef class Searcher:
         return search.result()
 
 
-def search_all(list searchers not None, keys not None, rows=None, size_t min_equal=0, top=None):
+def search_all(list searchers not None, keys not None, rows not None, size_t min_equal=0, top=None):
     """Search the segments of an index, which have the same bands and the same kind of sketches.
 
     Parameters

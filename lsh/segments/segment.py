@@ -231,10 +231,8 @@ class Segment:
         return self._sorted_keys("ids", self.documents)
 
     @property
-    def sketches(self) -> Array | None:
-        """The sketches, (n, k), whose blocks have not been checked, and ``None`` where there are none."""
-        if not self.layout.components:
-            return None
+    def sketches(self) -> Array:
+        """The sketches, (n, k), whose blocks have not been checked."""
         return self.section("sketches", self.layout.dtype).reshape(self.documents, self.layout.components)
 
     def sketch(self, number: int) -> Array:
@@ -274,7 +272,6 @@ class Segment:
     def sketches_of(self, numbers: Array) -> Array:
         """Return the sketches of some documents, as rows."""
         sketches, row = self.sketches, self.layout.components * self.layout.dtype.itemsize
-        assert sketches is not None
         begins = self._sections["sketches"][0] + numbers.astype(np.int64) * row
         self._check_ranges(begins, begins + row)
         rows: Array = sketches[numbers]

@@ -144,7 +144,7 @@ class Index(IndexReader):
             error if `hasher` is given.
         random_state : int or None, optional
             The seed of the hasher; ``None`` draws a new one. An error if `hasher` is given.
-        sketch : {"8bit", "full", "none"}, optional
+        sketch : {"8bit", "full"}, optional
             What is stored to estimate similarities: 8 bits of each component, all bits, or nothing, which requires
             texts.
         texts : "stored", callable or None, optional

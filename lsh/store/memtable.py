@@ -139,31 +139,30 @@ class MemTable:
             self._entered = count
 
     def search(
-        self, keys: NDArray[np.uint64], rows: Array | None, min_equal: int, top: int | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16] | None]:
+        self, keys: NDArray[np.uint64], rows: Array, min_equal: int, top: int | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16]]:
         """Find the documents that share a bucket; the same as `lsh.segments.searching.Searcher.search`."""
         self._enter()
         pieces, first = list[tuple[Array, Array, Array]](), 0
         while first < keys.shape[1]:
             bounds, numbers = self._tables.candidates(keys, first, CANDIDATES)
-            own = None if rows is None else rows[first : first + len(bounds) - 1]
+            own = rows[first : first + len(bounds) - 1]
             pieces.append(self._compared(bounds, numbers, own, min_equal, top))
             first += len(bounds) - 1
         sizes, numbers, equal = pieces[0] if len(pieces) == 1 else map(np.concatenate, zip(_NONE, *pieces))
         bounds = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=bounds[1:])
-        return bounds, numbers, None if rows is None else equal
+        return bounds, numbers, equal
 
     def _compared(
-        self, bounds: Array, numbers: Array, rows: Array | None, min_equal: int, top: int | None
+        self, bounds: Array, numbers: Array, rows: Array, min_equal: int, top: int | None
     ) -> tuple[Array, Array, Array]:
         """Return how many candidates of each query match, these candidates, and their equal components."""
         sizes, same = bounds[1:] - bounds[:-1], np.zeros(len(numbers), np.uint16)
         if not len(numbers):
             return sizes, numbers, same
         queries = np.repeat(np.arange(len(sizes)), sizes)
-        if rows is not None:
-            same[:] = np.count_nonzero(self._sketches[numbers] == rows[queries], axis=1)
+        same[:] = np.count_nonzero(self._sketches[numbers] == rows[queries], axis=1)
         chosen = same >= min_equal
         if top is not None:
             best = np.lexsort((-same.astype(np.int64), queries))  # stable: in order of the numbers

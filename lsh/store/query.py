@@ -63,7 +63,7 @@ def estimator_of(parameters: Parameters) -> Estimator:
 def filter_min_equal(parameters: Parameters, similarity: float) -> int:
     """Return how many components must be equal for a document of this similarity to be compared exactly."""
     plan, k = parameters.plan, parameters.hasher.num_seeds
-    if parameters.sketch == "none" or not plan.loss:
+    if not plan.loss:
         return 0
     if parameters.sketch == "full":  # no collisions: the share of equal components is the similarity
         similarity = max((similarity - COLLISIONS) / (1.0 - COLLISIONS), 0.0)
@@ -78,7 +78,7 @@ def bands_recall(
     That is in a query for `min_similarity`, or for its similarity.
     """
     found = parameters.plan.probability(similarity)
-    if not verified or not parameters.plan.loss or parameters.sketch == "none":
+    if not verified or not parameters.plan.loss:
         return found
     min_equal = filter_min_equal(parameters, similarity if min_similarity is None else min_similarity)
     return found * _passing(parameters, min_equal, similarity)
@@ -134,7 +134,7 @@ class QueryBatch(NamedTuple):
     """Queries: their keys (bands, q), sketches, texts to compare, and the places of those that are stored."""
 
     keys: NDArray[np.uint64]
-    sketches: Array | None
+    sketches: Array
     texts: Sequence[bytes | None]
     own: StoredPlace | None = None
 
@@ -168,8 +168,6 @@ class Search:
         reached = bands_recall(parameters, self.min_similarity, self.verifies)
         remedy = "create an index with " + errors.Parameter("threshold", self.min_similarity) + " for it"
         check_recall("min_similarity", self.min_similarity, reached, plan, remedy)
-        if parameters.sketch == "none" and not self.verifies:
-            raise ValueError("this index has neither sketches nor texts; open it with texts=, a function id -> text")
         self.none = Matches((), self.recall, self.min_similarity)
         self._min_estimated = estimator.min_equal(self.min_similarity)
         self._min_equal = filter_min_equal(parameters, self.min_similarity) if self.verifies else self._min_estimated
@@ -206,7 +204,7 @@ class Search:
         queries = np.concatenate([np.repeat(count, np.diff(one.bounds)) for one in found])
         parts = np.repeat(np.arange(len(found)), [len(one.numbers) for one in found])
         numbers = np.concatenate([one.numbers for one in found])
-        equal = np.concatenate([_counts(one) for one in found])
+        equal = np.concatenate([one.equal.astype(np.int64) for one in found])
         chosen = equal >= self._min_estimated
         if own is not None:
             chosen &= ~((numbers == own.number) & np.array([one.part == own.part for one in found])[parts])
@@ -236,7 +234,7 @@ class Search:
         """Return the same for one query with few candidates, faster."""
         ranked = []
         for at, one in enumerate(found):
-            equal = [0] * len(one.numbers) if one.equal is None else one.equal.tolist()
+            equal = one.equal.tolist()
             arrivals = one.numbers if len(found) == 1 else view.arrivals_of(one.part, one.numbers)
             for number, same, arrival in zip(one.numbers.tolist(), equal, arrivals.tolist()):
                 if same >= self._min_estimated and own != (one.part, number):
@@ -269,7 +267,7 @@ class Search:
             else:
                 heappop(heads)
             numbers = one.numbers[first:last]
-            equal = [0] * len(numbers) if one.equal is None else one.equal[first:last].tolist()
+            equal = one.equal[first:last].tolist()
             arrivals = view.arrivals_of(one.part, numbers).tolist()
             exact = self._exact(text, self._texts(view, one.part, numbers), known)
             for number, same, similarity, arrival in zip(numbers.tolist(), equal, exact, arrivals):
@@ -323,8 +321,3 @@ class Search:
             sets = shingle_sets(self.parameters.hasher.shingles, [text, *new])
             known.update(zip(new, sets.matrix(1, 1)[0].tolist()))
         return [None if other is None else known[other] for other in others]
-
-
-def _counts(found: Hits) -> NDArray[np.int64]:
-    """Return the numbers of equal components, 0 without sketches."""
-    return np.zeros(len(found.numbers), np.int64) if found.equal is None else found.equal.astype(np.int64)

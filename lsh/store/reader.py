@@ -380,7 +380,7 @@ class IndexReader(IndexSource):
         if not stored.keyed[0]:
             return None
         texts = [own] if stored.texts is None else stored.texts
-        return QueryBatch(stored.keys.T, stored.sketches if self._layout.components else None, texts, place)
+        return QueryBatch(stored.keys.T, stored.sketches, texts, place)
 
     def _stored_document(self, view: View, id: DocId, place: StoredPlace, time: int) -> DocumentBatch:
         """Return a stored document with another time; from its text where it is stored, which is faster."""
@@ -463,7 +463,7 @@ class IndexReader(IndexSource):
 
     def _keyed_answers(self, search: Search, rows: Array, texts: Callable[[], list[bytes | None]]) -> list[Matches]:
         """Return the matches of each fingerprint; none is that of a text without shingles."""
-        sketches = self._sketches(rows) if self._layout.components else None
+        sketches = self._sketches(rows)
         own = texts() if search.verifies else [None] * len(rows)
         asked = QueryBatch(self._keys(rows), sketches, own)
         return self._found(search, lambda _: asked)

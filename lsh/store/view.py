@@ -44,7 +44,7 @@ class Hits(NamedTuple):
     part: int
     bounds: NDArray[np.int64]
     numbers: NDArray[np.uint32]
-    equal: NDArray[np.uint16] | None
+    equal: NDArray[np.uint16]
 
 
 class OpenSegment:
@@ -239,7 +239,7 @@ class View:
     # ---- search ----
 
     def search(
-        self, keys: NDArray[np.uint64], rows: Array | None, min_equal: int, top: int | None, recent: bool
+        self, keys: NDArray[np.uint64], rows: Array, min_equal: int, top: int | None, recent: bool
     ) -> list[Hits]:
         """Find the documents that share a bucket with queries; only the recent ones, or only those of segments."""
         if recent:
@@ -361,7 +361,6 @@ class ViewSnapshot(IndexSnapshot):
         parameters = view.manifest.parameters
         self.hasher, self.plan, self.recalls = parameters.hasher, parameters.plan, recalls
         self.has_texts = parameters.texts or lookup is not None
-        self.has_sketches = parameters.sketch != "none"
         self.collisions = COLLISIONS if parameters.sketch == "8bit" else 0.0
         self._lookup = lookup
         self._count = len(view)

@@ -45,7 +45,6 @@ cdef int _keep_bitmap(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1
         memset(bits, 0, size)
         _kernels.set_mark(&work.set, bits, words)
         bitmap.log, bitmap.ones = log, <uint32_t> _kernels.count_common(bits, bits, words)
-        _publish(sets, BITMAPS, &bitmap.head)
     return 0
 
 
@@ -67,81 +66,37 @@ cdef size_t _most_by_bitmaps(ShingleSets sets, Py_ssize_t j, size_t a, size_t b)
 # ---- the caches: rings of entries, of which the oldest are removed ----
 
 cdef inline Cached *_cached(ShingleSets sets, int kind, Py_ssize_t i) noexcept nogil:
-    """What is cached of text i, or NULL; to be read before the next text is chosen."""
-    cdef size_t unit = c.lsh_load_32(&sets.texts[i].cached[kind])
-    return <Cached *> (sets.cache.rings[kind].bytes + (unit - 1) * CACHE_UNIT) if unit else NULL
+    """What is cached of text i, or NULL; to be read before something else enters that cache."""
+    cdef size_t unit = sets.texts[i].cached[kind]
+    return <Cached *> (sets.rings[kind].bytes + (unit - 1) * CACHE_UNIT) if unit else NULL
 
 
 cdef Cached *_enter(ShingleSets sets, int kind, Py_ssize_t i, size_t size) noexcept nogil:
-    """Return the memory of a new entry of `size` bytes for text i, for `_publish`.
-
-    NULL if there is one, if it does not fit, or if another thread changes the caches at the moment.
-    """
-    cdef Ring *ring = &sets.cache.rings[kind]
-    cdef Cached *entry = NULL
+    """Return the memory of a new entry of `size` bytes for text i; NULL if there is one, or if it does not fit."""
+    cdef Ring *ring = &sets.rings[kind]
     size = (size + CACHE_UNIT - 1) // CACHE_UNIT * CACHE_UNIT
-    if size > ring.size or c.lsh_load_32(&sets.texts[i].cached[kind]) or c.lsh_exchange_32(&sets.cache.busy, True):
+    if size > ring.size or sets.texts[i].cached[kind]:
         return NULL
     if ring.size - ring.newest_end % ring.size < size:  # go on from the beginning
         _add(sets, kind, -1, ring.size - ring.newest_end % ring.size)
-    if ring.size - ring.newest_end % ring.size >= size:
-        entry = _add(sets, kind, i, size)
-    c.lsh_store_32(&sets.cache.busy, False)
-    return entry
+    return _add(sets, kind, i, size)
 
 
 cdef Cached *_add(ShingleSets sets, int kind, Py_ssize_t i, size_t size) noexcept nogil:
-    """Add an entry, for which there is room before the end of the ring; NULL if older ones there may still be read."""
-    cdef Ring *ring = &sets.cache.rings[kind]
+    """Add an entry, for which there is room before the end of the ring, in place of the oldest ones."""
+    cdef Ring *ring = &sets.rings[kind]
     cdef Cached *entry
-    if ring.newest_end + size > ring.reusable + ring.size:
-        if ring.newest_end + size > ring.oldest + ring.size:
-            _remove(sets.cache, kind, ring.newest_end + size - ring.size)
-        if _is_over(sets, ring.removed):
-            ring.reusable = ring.oldest
-        if ring.newest_end + size > ring.reusable + ring.size:
-            return NULL
+    while ring.newest_end + size > ring.oldest + ring.size:
+        entry = <Cached *> (ring.bytes + ring.oldest % ring.size)
+        if entry.text >= 0:
+            sets.texts[entry.text].cached[kind] = 0
+        ring.oldest += entry.units * CACHE_UNIT
     entry = <Cached *> (ring.bytes + ring.newest_end % ring.size)
-    entry.units, entry.text = <uint32_t> (size // CACHE_UNIT), i
-    c.lsh_store_32(&entry.ready, i < 0)
+    entry.units, entry.text = size // CACHE_UNIT, i
+    if i >= 0:
+        sets.texts[i].cached[kind] = <uint32_t> (ring.newest_end % ring.size // CACHE_UNIT + 1)
     ring.newest_end += size
     return entry
-
-
-cdef void _publish(ShingleSets sets, int kind, Cached *entry) noexcept nogil:
-    """Let all threads read an entry, which is written."""
-    cdef size_t place = <uint8_t *> entry - sets.cache.rings[kind].bytes
-    c.lsh_store_32(&sets.texts[entry.text].cached[kind], <uint32_t> (place // CACHE_UNIT + 1))
-    c.lsh_store_32(&entry.ready, True)
-
-
-cdef void _remove(SetCache cache, int kind, uint64_t least) noexcept nogil:
-    """Remove the oldest entries up to place `least` and some more, but none that is being written."""
-    cdef Ring *ring = &cache.rings[kind]
-    cdef uint64_t end = min(max(least, ring.oldest + ring.size // REMOVED_AT_ONCE), ring.newest_end)
-    cdef Cached *entry
-    cdef size_t place
-    while ring.oldest < end:
-        place = ring.oldest % ring.size
-        entry = <Cached *> (ring.bytes + place)
-        if not c.lsh_load_32(&entry.ready):
-            break
-        if entry.text >= 0:  # another thread may have published a later entry of the text
-            c.lsh_replace_32(&cache.texts[entry.text].cached[kind], <uint32_t> (place // CACHE_UNIT + 1), 0)
-        ring.oldest += <uint64_t> entry.units * CACHE_UNIT
-    ring.removed = cache.time + 1
-    c.lsh_store_size(&cache.time, ring.removed)
-    c.lsh_fence()
-
-
-cdef bint _is_over(ShingleSets sets, size_t removed) noexcept nogil:
-    """Whether all other threads have chosen another text, or ended, after entries were removed."""
-    cdef Reader *reader = sets.cache.readers
-    while reader != NULL:
-        if reader != sets.reader and c.lsh_load_size(&reader.since) < removed:
-            return False
-        reader = reader.next
-    return True
 
 
 cdef int _keep_set(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
@@ -165,7 +120,6 @@ cdef int _keep_set(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 no
     if own_text:
         cached.set.text = at + tokens + spans
         memcpy(at + tokens + spans, work.document.text, work.document.length)
-    _publish(sets, SETS, &cached.head)
     return 0
 
 
@@ -183,7 +137,7 @@ cdef int _load(ShingleSets sets, Workspace *work, const CachedSet *cached) excep
     if spans:
         memcpy(work.set.spans, cached.set.spans, count * sizeof(c.lsh_span))
         if cached.set.text == own_text:
-            size = <size_t> cached.head.units * CACHE_UNIT - (own_text - <const uint8_t *> cached)
+            size = cached.head.units * CACHE_UNIT - (own_text - <const uint8_t *> cached)
             reserve_words(&work.words, size)
             memcpy(work.words.bytes, own_text, size)
             work.set.text = work.words.bytes

@@ -84,7 +84,7 @@ cdef bint _number(ShingleSets sets, Index *index, Py_ssize_t i) except -1 nogil:
 
 cdef const c.lsh_set *_known(ShingleSets sets, Py_ssize_t i) except? NULL nogil:
     """The set of a text; NULL if it is too large to be in memory as a whole."""
-    if not c.lsh_load_32(&sets.texts[i].known):
+    if not sets.texts[i].known:
         _make(sets, &sets.other_work, i)
     return _whole(sets, i) if _is_whole(sets, i) else NULL
 
@@ -158,10 +158,10 @@ cdef int _compare_with(ShingleSets sets, Index *index, Py_ssize_t i, size_t coun
     cdef size_t a, b, k, shared
     cdef bint whole
     _count_with(sets, index, i, count)
-    whole, a = _is_whole(sets, i), c.lsh_load_size(&sets.texts[i].size)
+    whole, a = _is_whole(sets, i), sets.texts[i].size
     for k in range(count):
         if whole and _is_whole(sets, index.first + k):
-            b, shared = c.lsh_load_size(&sets.texts[index.first + k].size), index.shared[k]
+            b, shared = sets.texts[index.first + k].size, index.shared[k]
             out[<Py_ssize_t> k * stride] = <double> shared / <double> max(a + b - shared, <size_t> 1)
         else:
             if sets.chosen != i:

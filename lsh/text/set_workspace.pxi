@@ -276,8 +276,8 @@ cdef int _make(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
     would cost a good part of the time that making them takes. Its bitmap enters the cache if the chosen text has one.
     """
     cdef Text *text = &sets.texts[i]
-    cdef bint again = c.lsh_load_32(&text.known)
-    cdef uint32_t part_bits = c.lsh_load_32(&text.part_bits)
+    cdef bint again = text.known
+    cdef uint32_t part_bits = text.part_bits
     cdef uint64_t part
     cdef size_t size
     _open(sets, work, i)
@@ -292,10 +292,10 @@ cdef int _make(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
         part_bits += 1
         while work.document.length >> part_bits > PART:
             part_bits += 1
-    c.lsh_store_size(&text.size, size)
-    c.lsh_store_size(&text.places, work.places)
-    c.lsh_store_32(&text.part_bits, part_bits)
-    c.lsh_store_32(&text.known, True)
+    text.size = size
+    text.places = work.places
+    text.part_bits = part_bits
+    text.known = True
     if part_bits == 0:
         work.whole = i
         if again:
@@ -307,4 +307,4 @@ cdef int _make(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
 
 cdef inline bint _is_whole(ShingleSets sets, Py_ssize_t i) noexcept nogil:
     """Whether no part of the set of a text is known to be too large for memory."""
-    return c.lsh_load_32(&sets.texts[i].part_bits) == 0
+    return sets.texts[i].part_bits == 0

@@ -39,8 +39,7 @@ cdef struct Workspace:
 
 cdef struct Cached:
     # What is cached of a text begins with this, at a multiple of CACHE_UNIT bytes.
-    uint32_t units                   # of CACHE_UNIT bytes, of all of it
-    uint32_t ready                   # whether all of it is written; read and written as atomic.h does
+    size_t units                     # of CACHE_UNIT bytes, of all of it
     Py_ssize_t text                  # -1 of none
 
 
@@ -62,25 +61,16 @@ cdef enum:
 
 
 cdef struct Ring:
-    # A cache. The oldest entries are removed, and overwritten later. Places go on from round to round: place p is at
-    # byte p % size, and newest_end - size <= reusable <= oldest <= newest_end.
+    # A cache, in which new entries take the place of the oldest ones. Places go on from round to round: place p is at
+    # byte p % size, and newest_end - size <= oldest <= newest_end.
     uint8_t *bytes
     size_t size                      # a multiple of CACHE_UNIT
     uint64_t oldest                  # where the oldest entry is
     uint64_t newest_end              # where the newest one ends
-    uint64_t reusable                # nobody reads what was before this place
-    size_t removed                   # the time of the last removal
-
-
-cdef struct Reader:
-    # A thread that reads the caches, or an object that one may use.
-    size_t since                     # it reads nothing that was removed before this time; ABSENT while it reads nothing
-    Reader *next
-    uint8_t[64] apart                # so that no two share a cache line
 
 
 cdef struct Text:
-    # A text and its set; all 0 while nothing is known. Several threads may find, and write, the same values.
+    # A text and its set; all 0 while nothing is known.
     size_t size                      # distinct shingles
     size_t places                    # shingles with repeats, where they are spans
     uint32_t[2] cached               # by cache: where its entry begins, in units, plus 1; 0 for none
@@ -110,17 +100,6 @@ cdef struct Index:
     size_t max_texts
 
 
-cdef class SetCache:
-    cdef Batch batch                 # kept alive
-    cdef Text *texts                 # these, `time` and `busy` are read and written as atomic.h does
-    cdef Ring[2] rings               # by cache; for the thread that set `busy`
-    cdef Reader *readers             # likewise
-    cdef size_t time                 # how often entries have been removed
-    cdef uint32_t busy               # whether a thread changes the rings
-
-    cdef Reader *_new_reader(self) except NULL
-
-
 cdef class ShingleSets:
     cdef Batch batch
     cdef lsh_unit unit
@@ -129,9 +108,9 @@ cdef class ShingleSets:
     cdef size_t max_shingles
     cdef size_t max_split
     cdef lsh_set_secret secret
-    cdef SetCache cache
-    cdef Text *texts                 # of the cache
-    cdef Reader *reader              # likewise
+    cdef size_t max_cached
+    cdef Text *texts
+    cdef Ring[2] rings               # by cache
     cdef Py_ssize_t chosen           # -1 for none
     cdef Workspace chosen_work
     cdef Workspace other_work
@@ -139,7 +118,7 @@ cdef class ShingleSets:
     cdef size_t read                 # bytes of texts read so far, or what takes as long
     cdef size_t checked              # the same when signals were handled
 
-    cdef bint _is_like(self, ShingleSets other)
+    cdef int _reserve_caches(self, size_t max_cached) except -1
     cdef int begin(self) except -1
     cdef int end(self) except -1
     cdef void expect(self, Py_ssize_t j, bint bitmap) noexcept nogil

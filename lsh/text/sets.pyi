@@ -10,10 +10,6 @@ MAX_CACHED: int
 MAX_SPLIT: int
 
 @final
-class SetCache:
-    def __new__(cls, batch: Batch, max_cached: int) -> SetCache: ...
-
-@final
 class ShingleSets:
     def __new__(
         cls,
@@ -26,7 +22,6 @@ class ShingleSets:
         max_shingles: int = ...,
         max_split: int = ...,
         secret: bytes | None = None,
-        like: ShingleSets | None = None,
     ) -> ShingleSets: ...
-    def sharing(self) -> ShingleSets: ...
+    def another(self) -> ShingleSets: ...
     def matrix(self, rows: int, first_column: int) -> np.ndarray[Any, np.dtype[np.float64]]: ...

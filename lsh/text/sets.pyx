@@ -1,11 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """The exact Jaccard similarity of texts: sets of their shingles, made on demand, in bounded memory.
 
-Threads that compare the same texts share a cache of sizes, sets and bitmaps. They read it without a lock. One thread at
-a time adds an entry; if another thread is adding one, the entry is not added. The memory of a removed entry is used
-again when no thread can still read it: each thread stores the time (the number of removals so far) when it begins with
-another text, and reads only entries that existed at that time. This is epoch-based reclamation: Fraser, Practical
-lock-freedom, 2004, section 5.2.3.
+Sizes of sets are remembered, and sets and bitmaps of texts that are compared again are kept in two caches of a bounded
+size, where new entries take the place of the oldest ones. Each thread has its own.
 
 The shingles of a text whose set is larger than `max_shingles` are divided into parts by the top bits of their hashes,
 as in a radix sort (counted, then written side by side), and the parts of two texts are compared one by one: the table
@@ -16,7 +13,7 @@ from cython cimport final
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy, memset
 
 from lsh cimport _kernels as c
 from lsh.text.batch cimport Batch
@@ -52,7 +49,6 @@ cdef enum:
     MIN_SPLIT = 1024
     MAX_SHINGLES = 1048576  # of a set in memory: 24 MB, as one with spans has half as many
     CACHE_UNIT = 16  # bytes
-    REMOVED_AT_ONCE = 8  # this part of a cache, or more where an entry needs it
     LINE = 64  # bytes of a cache line
     EXPECTED = 5  # lines of a bitmap that are prefetched: the processor goes on from there by itself
     INDEXED = 128  # an index has 1/128 as many texts as shingles: 8,192, whose counters fit into the first cache
@@ -61,8 +57,6 @@ cdef enum:
 
 MAX_CACHED = 1 << 25  # bytes of the caches
 MAX_SPLIT = 1 << 28  # shingles, with repeats, of a long text that are divided at once: 2 GB, or 4 GB as spans
-
-cdef size_t ABSENT = <size_t> -1
 
 cdef const c.lsh_kernels *_kernels = chosen_kernels()
 
@@ -132,7 +126,7 @@ cdef size_t _most_spans(ShingleSets sets, Py_ssize_t j, size_t needed) except? 0
     cdef Workspace *work = &sets.other_work
     cdef c.lsh_shingler walk
     cdef c.lsh_span spans[TILE]
-    cdef size_t count, shared = 0, left = c.lsh_load_size(&sets.texts[j].places)
+    cdef size_t count, shared = 0, left = sets.texts[j].places
     if work.document.unit == c.LSH_BYTE:
         left = max(work.document.length, work.document.n) - work.document.n + 1
     begin_shingles(&walk, &work.document)
@@ -148,8 +142,8 @@ cdef size_t _most_spans(ShingleSets sets, Py_ssize_t j, size_t needed) except? 0
 
 cdef size_t _count_by_parts(ShingleSets sets, Py_ssize_t i, Py_ssize_t j, size_t needed) except? 0 nogil:
     """Count the shared shingles of two texts, at least one of which is too large to be in memory as a whole."""
-    cdef uint32_t part_bits = max(c.lsh_load_32(&sets.texts[i].part_bits), c.lsh_load_32(&sets.texts[j].part_bits))
-    cdef size_t shared = 0, left = c.lsh_load_size(&sets.texts[i].size)
+    cdef uint32_t part_bits = max(sets.texts[i].part_bits, sets.texts[j].part_bits)
+    cdef size_t shared = 0, left = sets.texts[i].size
     cdef uint64_t part
     cdef const c.lsh_set *other = NULL
     for part in range(<uint64_t> 1 << part_bits):
@@ -173,66 +167,11 @@ include "set_index.pxi"
 
 
 @final
-cdef class SetCache:
-    """What several `ShingleSets` know about the texts of a batch, and have cached of them; safe to share.
-
-    Parameters
-    ----------
-    batch : Batch
-        The texts.
-    max_cached : int
-        As of `ShingleSets`.
-    """
-
-    def __cinit__(self, Batch batch not None, size_t max_cached):
-        cdef Py_ssize_t i
-        cdef int kind
-        cdef size_t needed = 0
-        self.batch = batch
-        self.texts = <Text *> calloc(max(batch.count, 1), sizeof(Text))
-        if self.texts == NULL:
-            raise MemoryError
-        for i in range(batch.count):
-            if needed < max_cached:  # the most that the text can take there
-                needed += sizeof(CachedSet) + CACHE_UNIT
-                needed += (sizeof(uint64_t) + sizeof(c.lsh_span) + 1) * batch.lengths[i]
-        if batch.count > 2:  # two have a workspace each
-            max_cached = min(max_cached, CACHE_UNIT * <size_t> UINT32_MAX)
-            self.rings[SETS].size = min(needed, max_cached // 4)
-            self.rings[BITMAPS].size = min(needed, max_cached - max_cached // 4)
-        for kind in range(2):
-            self.rings[kind].size -= self.rings[kind].size % CACHE_UNIT
-            self.rings[kind].bytes = <uint8_t *> resize(NULL, self.rings[kind].size, 1)
-
-    def __dealloc__(self):
-        cdef Reader *reader
-        free(self.texts)
-        free(self.rings[SETS].bytes)
-        free(self.rings[BITMAPS].bytes)
-        while self.readers != NULL:
-            reader = self.readers
-            self.readers = reader.next
-            free(reader)
-
-    cdef Reader *_new_reader(self) except NULL:
-        cdef Reader *reader = <Reader *> calloc(1, sizeof(Reader))
-        if reader == NULL:
-            raise MemoryError
-        reader.since = ABSENT
-        while c.lsh_exchange_32(&self.busy, True):  # for less than a millisecond
-            pass
-        reader.next = self.readers
-        self.readers = reader
-        c.lsh_store_32(&self.busy, False)
-        return reader
-
-
-@final
 cdef class ShingleSets:
     """The exact shingle sets of a batch, made on demand and kept in a bounded cache.
 
     Choose a text, then compare others with it. The memory is bounded whatever the texts are, and no bound changes
-    a result. Not safe to share between threads, each of which has its own (`sharing`).
+    a result. For one thread at a time: threads that compare together need one each (`another`).
 
     Parameters
     ----------
@@ -255,8 +194,6 @@ cdef class ShingleSets:
         for the next ones.
     secret : bytes, optional
         Replaces the secret of the process, so that tests can make hashes collide: 128 bytes, see `lsh_set_secret`.
-    like : ShingleSets, optional
-        Shares its cache; it has the same parameters. See `sharing`.
 
     Notes
     -----
@@ -267,8 +204,7 @@ cdef class ShingleSets:
     """
 
     def __cinit__(self, Batch batch not None, int unit, size_t n, int flags=0, *, size_t max_cached=MAX_CACHED,
-                  size_t max_shingles=MAX_SHINGLES, size_t max_split=MAX_SPLIT, bytes secret=None,
-                  ShingleSets like=None):
+                  size_t max_shingles=MAX_SHINGLES, size_t max_split=MAX_SPLIT, bytes secret=None):
         if not 1 <= n <= <size_t> -1 // 2 or unit not in (c.LSH_BYTE, c.LSH_CHAR, c.LSH_WORD):
             raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
         if not 4 * TILE <= max_shingles <= MAX_SHINGLES:
@@ -277,42 +213,54 @@ cdef class ShingleSets:
             raise ValueError(f"max_split must be {MIN_SPLIT} or more, got {max_split}")
         if unit == c.LSH_WORD:
             need_word_table()
-        self.max_split = max_split
+        self.max_split, self.max_cached = max_split, max_cached
         self.lock = threading.Lock()
         self.batch, self.unit, self.n, self.flags, self.max_shingles = batch, <c.lsh_unit> unit, n, flags, max_shingles
         self.secret = _secret if secret is None else _draw_secret(secret)
         self.chosen = self.chosen_work.prepared = self.other_work.prepared = -1
         self.chosen_work.whole = self.other_work.whole = -1
         self.chosen_work.split = self.other_work.split = -1
-        if like is not None and not self._is_like(like):
-            raise ValueError("like must have the same parameters")
-        self.cache = SetCache(batch, max_cached) if like is None else like.cache
-        self.texts, self.reader = self.cache.texts, self.cache._new_reader()
+        self.texts = <Text *> calloc(max(batch.count, 1), sizeof(Text))
+        if self.texts == NULL:
+            raise MemoryError
+        if batch.count > 2:  # two have a workspace each
+            self._reserve_caches(min(max_cached, CACHE_UNIT * <size_t> UINT32_MAX))
+
+    cdef int _reserve_caches(self, size_t max_cached) except -1:
+        """Allocate the caches, no larger than what the texts can take there."""
+        cdef Py_ssize_t i
+        cdef int kind
+        cdef size_t needed = 0
+        for i in range(self.batch.count):
+            if needed < max_cached:
+                needed += sizeof(CachedSet) + CACHE_UNIT
+                needed += (sizeof(uint64_t) + sizeof(c.lsh_span) + 1) * self.batch.lengths[i]
+        self.rings[SETS].size = min(needed, max_cached // 4)
+        self.rings[BITMAPS].size = min(needed, max_cached - max_cached // 4)
+        for kind in range(2):
+            self.rings[kind].size -= self.rings[kind].size % CACHE_UNIT
+            self.rings[kind].bytes = <uint8_t *> resize(NULL, self.rings[kind].size, 1)
+        return 0
 
     def __dealloc__(self):
+        free(self.texts)
+        free(self.rings[SETS].bytes)
+        free(self.rings[BITMAPS].bytes)
         _free_workspace(&self.chosen_work)
         _free_workspace(&self.other_work)
 
-    cdef bint _is_like(self, ShingleSets other):
-        return (other.batch is self.batch and other.unit == self.unit and other.n == self.n
-                and other.flags == self.flags and other.max_shingles == self.max_shingles
-                and memcmp(&other.secret, &self.secret, sizeof(self.secret)) == 0)
-
-    def sharing(self):
-        """Return an object for another thread: with the same parameters, over the same cache."""
+    def another(self):
+        """Return an object with the same texts and parameters, for another thread."""
         secret = PyBytes_FromStringAndSize(<const char *> &self.secret, sizeof(self.secret))
-        return ShingleSets(self.batch, self.unit, self.n, self.flags, max_shingles=self.max_shingles,
-                           max_split=self.max_split, secret=secret, like=self)
+        return ShingleSets(self.batch, self.unit, self.n, self.flags, max_cached=self.max_cached,
+                           max_shingles=self.max_shingles, max_split=self.max_split, secret=secret)
 
     cdef int begin(self) except -1:
         """Acquire this object for some comparisons."""
         acquire(self.lock)
-        c.lsh_store_size(&self.reader.since, c.lsh_load_size(&self.cache.time))
-        c.lsh_fence()
         return 0
 
     cdef int end(self) except -1:
-        c.lsh_store_size(&self.reader.since, ABSENT)
         self.lock.release()
         return 0
 
@@ -334,10 +282,7 @@ cdef class ShingleSets:
         """Make text i the one that others are compared with."""
         cdef Workspace *work = &self.chosen_work
         cdef CachedSet *cached
-        cdef size_t now = c.lsh_load_size(&self.cache.time)
         self.chosen = -1
-        if self.reader.since != now:
-            c.lsh_store_size(&self.reader.since, now)
         if work.whole != i and _is_whole(self, i):
             cached = <CachedSet *> _cached(self, SETS, i)
             if cached == NULL:
@@ -354,9 +299,9 @@ cdef class ShingleSets:
         cdef Workspace *work = &self.chosen_work
         cdef size_t a, b, needed, shared
         cdef Py_ssize_t i = self.chosen
-        if not c.lsh_load_32(&self.texts[j].known):
+        if not self.texts[j].known:
             _make(self, &self.other_work, j)
-        a, b = c.lsh_load_size(&self.texts[i].size), c.lsh_load_size(&self.texts[j].size)
+        a, b = self.texts[i].size, self.texts[j].size
         if a == 0 or b == 0:
             return 0.0
         needed = _least_shared(least, a, b)

@@ -266,7 +266,7 @@ def shingle_sets(
 ) -> ShingleSets:
     """Return the exact shingle sets of texts, or of a batch that has not been normalised.
 
-    They are for one thread; `sharing` makes those of others. `max_cached` is the bytes of their cache, `max_split` the
+    They are for one thread; `another` makes those of others. `max_cached` is the bytes of their cache, `max_split` the
     shingles of a long text that are in memory at once.
     """
     batch = Batch(texts, transform=normalizer(shingles))

@@ -178,7 +178,6 @@ MISUSE = [
     ("plan --ngram 5", "--ngram requires --sample"),
     ("plan --field text", "--field requires --sample"),
     ("plan --sample one.txt", "two or more texts"),
-    ("index create x.index --sketch none --texts none", "--sketch none requires stored texts; leave --texts none out"),
     ("index create x.index --reject 0.9", "--reject requires --screen"),
     ("index create x.index --screen --threshold 0.9", "--threshold cannot be combined with --screen; use --reject and"),
     ("index create x.index --texts kept", "argument --texts: invalid choice 'kept'; choose from"),

@@ -236,7 +236,7 @@ def test_documents_that_may_have_a_near_duplicate_need_memory(monkeypatch, keep,
         found = re.search(message + more, str(caught.value)).groups()
         enough, sharing, *together = (int(number.replace(",", "")) for number in found)
         assert 35_000 < sharing <= 40_000
-        assert enough == -(-(each * 40_000 + 40 * sharing + 3 * 48 * sum(together)) // 10**6)
+        assert enough == -(-(each * 40_000 + 40 * sharing + (16 + 2 * 80) * sum(together)) // 10**6)
         bound = f"{enough}MB"
     assert 2 <= together[0] <= sharing
     assert len(find(max_memory=bound)) == 40_000

@@ -211,24 +211,24 @@ static size_t equal_components(size_t document, const uint8_t *row)
 static void compare(const lsh_search *search, size_t query, const lsh_matches *found, int is_right)
 {
     const size_t begin = (size_t)found->bounds[query], end = (size_t)found->bounds[query + 1];
-    const uint8_t *row = search->rows ? search->rows + query * segment.k * segment.width : NULL;
-    size_t at = begin, worst = row ? SIZE_MAX : 0;
+    const uint8_t *row = search->rows + query * segment.k * segment.width;
+    size_t at = begin, worst = SIZE_MAX;
     CHECK(begin <= end && end <= found->count && end - begin <= search->most);
-    for (size_t i = begin; i < end && row; i++)
+    for (size_t i = begin; i < end; i++)
         worst = found->equal[i] < worst ? found->equal[i] : worst;
     for (size_t d = 0; d < segment.documents; d++) {
         int shares = 0;
         for (size_t b = 0; b < BANDS; b++)
             shares |= bands[b].keys[d] == search->keys[b * search->queries + query];
-        const size_t equal = row ? equal_components(d, row) : 0;
+        const size_t equal = equal_components(d, row);
         const int matches = equal >= search->least && !(removed[d / 8] >> d % 8 & 1);
         if (at < end && found->numbers[at] == d) {
-            CHECK(matches && (shares || !is_right) && (!row || found->equal[at] == equal));
+            CHECK(matches && (shares || !is_right) && found->equal[at] == equal);
             at++;
         } else if (is_right && matches && shares) {
             CHECK(end - begin == search->most && equal <= worst);
             for (size_t i = at; i < end && equal == worst; i++)
-                CHECK(row && found->equal[i] > worst);
+                CHECK(found->equal[i] > worst);
         }
     }
     CHECK(at == end);
@@ -253,8 +253,8 @@ static void use_search(int is_right)
             memset(rows + q * size, 0, size);
     search->keys = keys;
     search->queries = queries;
-    search->rows = below(4) ? rows : NULL;
-    search->least = search->rows ? below(segment.k + 2) : 0;
+    search->rows = rows;
+    search->least = below(segment.k + 2);
     search->most = below(2) ? SIZE_MAX : 1 + below(below(2) ? 5 : 1000);
     search->runs = get(queries * BANDS * sizeof *search->runs);
     search->tallies = get((segment.k + 1) * sizeof *search->tallies);

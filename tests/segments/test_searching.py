@@ -113,13 +113,12 @@ class Segment:
         removed = set(numpy.flatnonzero(self.removed).tolist())
         found = []
         for q in range(keys.shape[1]):
-            equal = (self.sketches == rows[q]).sum(1).tolist() if rows is not None else [0] * self.documents
+            equal = (self.sketches == rows[q]).sum(1).tolist()
             found.append(reference.search(self.pairs, keys[:, q].tolist(), equal.__getitem__, removed, least, top))
         return found
 
 
 def as_matches(bounds, numbers, equal):
-    equal = numpy.zeros_like(numbers) if equal is None else equal
     found = list(zip(numbers.tolist(), equal.tolist()))
     assert bounds[0] == 0
     assert bounds[-1] == len(found)
@@ -134,38 +133,34 @@ def as_matches(bounds, numbers, equal):
     queries=st.integers(0, 30),
     least=st.integers(0, 17),
     top=st.none() | st.integers(1, 70),
-    compares=st.booleans(),
     dtype=st.sampled_from([numpy.uint8, numpy.uint32, numpy.uint64]),
     share=st.sampled_from([0.0, 0.3, 1.0]),
 )
-@example(0, 60, 3, 1, 5, 0, 1, True, numpy.uint8, 0.0)
+@example(0, 60, 3, 1, 5, 0, 1, numpy.uint8, 0.0)
 @strategies.examples(300)
-def test_search_against_twin(seed, documents, bands, values, queries, least, top, compares, dtype, share):
+def test_search_against_twin(seed, documents, bands, values, queries, least, top, dtype, share):
     random = numpy.random.default_rng(seed)
     segment = Segment(random, documents, bands, values=values, dtype=dtype, share=share)
     keys = segment.keys[:, random.integers(0, documents, queries)].copy()
-    rows = random.integers(0, 3, (queries, 16)).astype(dtype) if compares else None
-    least = least if compares else 0
+    rows = random.integers(0, 3, (queries, 16)).astype(dtype)
     found = as_matches(*segment.searcher.search(keys, rows, least, top))
     assert found == segment.twin(keys, rows, least, top)
 
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("top", [None, 100, *(pytest.param(top, marks=pytest.mark.slow) for top in (1, 1000, 10**6))])
-@pytest.mark.parametrize("compares", [False, True])
 @pytest.mark.parametrize("values", [1, 3, 10**6])
-def test_search_across_windows(top, compares, values):
+def test_search_across_windows(top, values):
     """Documents of several windows of 2**16, in buckets of many sizes."""
     random = numpy.random.default_rng(values)
     segment = Segment(random, 140_000, 3, values=values, k=5, share=0.2)
     keys = segment.keys[:, [0, 70_000, 139_999]].copy()
-    rows = segment.sketches[[0, 70_000, 139_999]].copy() if compares else None
-    found = as_matches(*segment.searcher.search(keys, rows, 2 * compares, top))
-    assert found == segment.twin(keys, rows, 2 * compares, top)
+    rows = segment.sketches[[0, 70_000, 139_999]].copy()
+    found = as_matches(*segment.searcher.search(keys, rows, 2, top))
+    assert found == segment.twin(keys, rows, 2, top)
 
 
-@pytest.mark.parametrize("compares", [False, True])
-def test_a_stopped_walk_leaves_nothing_behind(compares):
+def test_a_stopped_walk_leaves_nothing_behind():
     """A query whose first documents are the best stops; the next one, of the same search, finds its own only."""
     documents = 6000
     keys = numpy.where(numpy.arange(documents) % 2, 1, 2).astype(numpy.uint64)
@@ -176,7 +171,7 @@ def test_a_stopped_walk_leaves_nothing_behind(compares):
         numpy.zeros((documents, 4), numpy.uint8),
     )
     wanted = numpy.array([[1, 3, 2, 4]], numpy.uint64)
-    rows = numpy.zeros((4, 4), numpy.uint8) if compares else None
+    rows = numpy.zeros((4, 4), numpy.uint8)
     bounds, numbers, _ = searcher.search(wanted, rows, 0, 200)
     expected = [numpy.flatnonzero(keys == key)[:200] for key in wanted[0]]
     assert bounds.tolist() == [0, 200, 400, 600, 600]
@@ -414,17 +409,17 @@ def test_wrong_numbers_and_keys_out_of_order():
     others = SortedKeys(*sorted_keys(five.astype(numpy.uint64), five))
     worse = SortedKeys(numpy.array([1, 0, 2, 3, 4], numpy.uint64), five)
     windows = SortedKeys(zeros[:4], numpy.array([150_000, 70_000, 3, 199_999], numpy.uint32))
-    asked = numpy.zeros((1, 1), numpy.uint64)
+    asked = numpy.zeros((1, 1), numpy.uint64), numpy.zeros((1, 1), numpy.uint8)
     out_of_range, unsorted = "a document number is out of range", "the sorted keys are not in order"
     for use, message in (
         (lambda: far.verify(5), out_of_range),
         (lambda: merged([far], [five]), out_of_range),
-        (lambda: Searcher([far], 5).search(asked), out_of_range),
+        (lambda: Searcher([far], 5, numpy.zeros((5, 1), numpy.uint8)).search(*asked), out_of_range),
         (lambda: bad.verify(5), unsorted),
         (lambda: worse.verify(5), unsorted),
         (lambda: merged([bad, others], [five] * 2), unsorted),
         (lambda: merged([worse], [five]), unsorted),
-        (lambda: Searcher([windows], 200_000).search(asked), unsorted),
+        (lambda: Searcher([windows], 200_000, numpy.zeros((200_000, 1), numpy.uint8)).search(*asked), unsorted),
     ):
         with pytest.raises(IndexDamagedError, match=message):
             use()

@@ -157,7 +157,7 @@ WAYS: list[dict[str, Any]] = [
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("sketch", ["8bit", "full", "none"])
+@pytest.mark.parametrize("sketch", ["8bit", "full"])
 @pytest.mark.parametrize(("num_old", "num_new"), [(240, 120), pytest.param(900, 500, marks=pytest.mark.slow)])
 def test_equals_the_list(tmp_path, sketch, num_old, num_new):
     """8 bits give other estimates, so they are tested separately."""
@@ -384,9 +384,7 @@ def test_errors(tmp_path):
         lsh.deduplicate(["a text"], against=index)
 
 
-@pytest.mark.parametrize(
-    ("sketch", "texts"), [("8bit", "stored"), ("full", "stored"), ("none", "stored"), ("8bit", None)]
-)
+@pytest.mark.parametrize(("sketch", "texts"), [("8bit", "stored"), ("full", "stored"), ("8bit", None)])
 def test_the_recall_is_that_of_the_comparison(tmp_path, sketch, texts):
     """At the threshold, about half of the estimates are below it, also where texts are stored."""
     with Index.create(tmp_path / "index", HASHER, bands=PLAN, sketch=sketch, texts=texts) as index:

@@ -405,19 +405,6 @@ def test_texts_are_stored_unless_none_is_given(folder):
         assert [one.id for one in index.deduplicate(verify="sketch")] == ["b"]
 
 
-def test_an_index_without_sketches_verifies_everything(folder):
-    with Index.create(folder, sketch="none", texts="stored") as index:
-        index.add_docs([FERRY, FERRY_LESS], ["a", "b"])
-        assert [match.id for match in index.query(FERRY)] == ["a", "b"]
-        index.compact()
-        assert [match.id for match in index.query(FERRY, top=1)] == ["a"]
-        assert [match.id for match in index.query(id="b")] == ["a"]
-    with Index.create(folder / "b", sketch="none", texts={}.get) as index:
-        index.add_docs([FERRY], ["a"])
-    with Index.open(folder / "b") as index, pytest.raises(ValueError, match="neither sketches nor texts"):
-        index.query(FERRY)
-
-
 def test_bands_and_a_threshold(tmp_path):
     """The plan has the recall that the bands reach, less what the filter may lose, as for `deduplicate`."""
     for named, message in [
@@ -425,7 +412,6 @@ def test_bands_and_a_threshold(tmp_path):
         ({"texts": "some"}, "texts must be"),
         ({"period": 0}, "period must be"),
         ({"period": np.timedelta64(1, "D")}, "period must be a number of seconds, got timedelta64"),
-        ({"sketch": "none", "texts": None}, "sketch='none' requires texts"),
     ]:
         with pytest.raises((TypeError, ValueError), match=message):
             Index.create(tmp_path / "a", **named)
@@ -474,7 +460,7 @@ def test_the_estimate_of_8_bits_is_unbiased():
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("sketch", "texts"),
-    [("8bit", "stored"), ("full", None), ("none", "stored"), ("full", "stored"), ("8bit", None)],
+    [("8bit", "stored"), ("full", None), ("full", "stored"), ("8bit", None)],
 )
 def test_recall_at_the_threshold(folder, sketch, texts):
     """800 pairs of similarity 0.8: with a recall of 0.99, more than 20 misses have a probability below 0.0001.

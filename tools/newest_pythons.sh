@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Run the fast tests on the newest CPythons, which Debian's unstable distribution has: `tools/newest_pythons.sh [CPYTHON...]`.
 #
-# Default: 3.14 and 3.15. The tests run in a folder with that distribution (debootstrap and chroot, about 1 GB), with the
-# packages of the extra `test` that exist for it. Needs Debian, root, and a quarter of an hour. Works in a temporary
-# folder. Debian has no CPython without a GIL; `tools/check_wheels.sh 3.14t` tests one that is installed.
+# Default: 3.14, 3.14t and 3.15. The tests run in a folder with that distribution (debootstrap and chroot, about 2 GB),
+# with the packages of the extra `test` that exist for it. Needs Debian, root, and half an hour. Works in a temporary
+# folder. A name that ends in t is the free-threaded build, which Debian has not: it is built from the source package.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -16,7 +16,7 @@ trap 'umount "$debian"/dev/pts "$debian"/dev "$debian"/proc 2>/dev/null || true;
 MIRROR=http://deb.debian.org/debian
 PACKAGES=(pyarrow pandas polars duckdb zstandard matplotlib tqdm "fsspec[http]" mmh3)
 pythons=("$@")
-[ $# -gt 0 ] || pythons=(3.14 3.15)
+[ $# -gt 0 ] || pythons=(3.14 3.14t 3.15)
 
 # within COMMAND...: run a command in the other distribution
 within() {
@@ -36,9 +36,22 @@ mkdir "$debian/data" "$debian/lsh"
 list_files
 copy "$debian/lsh"
 
+# build_without_gil VERSION: build the free-threaded CPython of a source package, and install it as pythonVERSIONt
+build_without_gil() {
+    echo "deb-src $MIRROR unstable main" >"$debian/etc/apt/sources.list.d/source.list"
+    within apt-get update -qq -o Acquire::Check-Valid-Until=false # of a mirror that is not the newest
+    within apt-get install -y -qq --no-install-recommends dpkg-dev make pkgconf xz-utils lib{ssl,ffi,bz2,lzma,sqlite3,zstd}-dev \
+        zlib1g-dev >/dev/null
+    within sh -c "mkdir /cpython && cd /cpython && apt-get source -qq --download-only --tar-only python$1 && tar xf *.orig.tar.* &&
+        cd ./*/ && ./configure -q --disable-gil && make -s -j $(nproc) && make -s altinstall" >"$temp/log" 2>&1
+}
+
 for name in "${pythons[@]}"; do
     section "CPython $name"
-    within apt-get install -y -qq --no-install-recommends "python$name-venv" "python$name-dev" >/dev/null
+    case $name in
+        *t) build_without_gil "${name%t}" || { tail -n 30 "$temp/log" >&2; exit 1; } ;;
+        *) within apt-get install -y -qq --no-install-recommends "python$name-venv" "python$name-dev" >/dev/null ;;
+    esac
     within "python$name" -m venv "/venv-$name"
     pip=(within "/venv-$name/bin/python" -m pip install)
     "${pip[@]}" pytest pytest-xdist hypothesis
@@ -46,7 +59,7 @@ for name in "${pythons[@]}"; do
         "${pip[@]}" --only-binary :all: "$package" 2>/dev/null || echo "no $package for CPython $name"
     done
     "${pip[@]}" /lsh
-    within "/venv-$name/bin/python" -c 'import sys, numpy, lsh; print(sys.version, "numpy", numpy.__version__, lsh.__file__)'
+    within "/venv-$name/bin/python" -c 'import sys, numpy, lsh; print(sys.version, "GIL:", sys._is_gil_enabled(), "numpy", numpy.__version__, lsh.__file__)'
     within sh -c "cd /data && /venv-$name/bin/python -m pytest -q -p no:cacheprovider \
         -c /lsh/pyproject.toml --rootdir /lsh -n $(nproc) /lsh/tests"
 done

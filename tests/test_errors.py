@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 import lsh
-from lsh.base.errors import Message, Parameter, bad_type, bad_value, saying, words_of
+from lsh.base.errors import Parameter, bad_type, bad_value, words_of
 from lsh.command.console import worded
 
 
@@ -38,13 +38,6 @@ def test_an_error_knows_its_parameter(make, again):
     )
     assert type(error) in (ValueError, TypeError)
     assert worded(words_of(error)) == "--recall 0.5 is too low; use --bands"
-
-
-def test_the_words_of_an_error():
-    assert words_of(ValueError("recall must be")) == "recall must be"
-    assert words_of(OSError(2, "no such file", "a")) == "no such file"
-    message = Message(("text",))
-    assert words_of(saying(OSError(2, "text", "a"), message)) is message
 
 
 @pytest.mark.parametrize(

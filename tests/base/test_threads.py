@@ -82,27 +82,6 @@ def test_the_first_failure_is_raised(workers):
 
 
 @pytest.mark.usefixtures("no_thread_left")
-def test_an_interrupt_stops_the_others():
-    caller = threading.current_thread()
-    others = threading.Event()
-    begun = []
-
-    def work(number):
-        begun.append(number)
-        if threading.current_thread() is not caller:
-            others.set()
-            time.sleep(0.01)
-            return
-        others.wait(60)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        share(work, range(100_000), 2)
-    assert len(begun) < 100_000
-    time.sleep(0.05)
-
-
-@pytest.mark.usefixtures("no_thread_left")
 @pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize("count", [0, 1, 2, 200])
 def test_maps_keep_the_order(count, workers, starts):

@@ -103,23 +103,6 @@ def test_similarity_at_the_ends_and_of_100_hashes():
         assert Bands(number, 100 // number).similarity_at(0.5) == pytest.approx(half, abs=5e-5)  # published
 
 
-# The printed form.
-
-
-def test_printed_form_of_equal_bands():
-    lines = str(Bands(25, 4)).split("\n")
-    assert len(lines) == 5
-    assert lines[0] == "25 bands of 4 components, 100 in all"
-    assert lines[1].split() == ["similarity", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1.0"]
-    assert lines[2].split() == ["found"] + [f"{1 - (1 - (s / 10) ** 4) ** 25:.3f}" for s in range(3, 11)]
-    half, most = ((1 - (1 - p) ** (1 / 25)) ** 0.25 for p in (0.5, 0.95))
-    assert lines[3] == f"half of the pairs are found at {half:.3f}, 95 % at {most:.3f}; (1/b)^(1/r) is 0.447"
-    assert lines[4] == "keys take 200 bytes a document"
-    assert str(Bands(1, 1)).startswith("1 band of 1 component, 1 in all\n")
-    assert str(Bands(1, 2)).startswith("1 band of 2 components, 2 in all\n")
-    assert str(Bands(2, 1)).startswith("2 bands of 1 component, 2 in all\n")
-
-
 # Keys.
 
 

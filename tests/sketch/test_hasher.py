@@ -256,20 +256,6 @@ def test_interval_against_twin(confidence, hashbytes):
             assert hasher.interval(a, b) == found
 
 
-@every_kind
-def test_texts_and_fingerprints_in_any_combination(kind):
-    hasher = made(kind, 100, 4)
-    a, b = "what's the flight time from Berlin to Helsinki?", "what's the flight time from Berlin to Oulu?"
-    rows = hasher.fingerprints([a, b])
-    equal = int((rows[0] == rows[1]).sum())
-    assert 50 < equal < 100
-    for x in (a, rows[0]):
-        for y in (b, rows[1]):
-            assert hasher.jaccard(x, y) == equal / 100
-            assert hasher.interval(x, y) == pytest.approx(reference.wilson(equal, 100, 0.95), abs=1e-9)
-            assert numpy.array_equal(hasher.merge(x, y), hasher.merge(*rows))
-
-
 # Forms of fingerprints.
 
 

@@ -12,7 +12,6 @@ from running import environment
 
 import lsh
 from lsh.text import collections
-from lsh.text.batch import Batch
 
 datasets = pytest.importorskip("datasets", reason="datasets is not installed; see .ci/requirements-remote.txt")
 
@@ -91,31 +90,12 @@ def test_any_view_of_a_dataset(request, where, view, monkeypatch):
     assert np.array_equal(hasher.fingerprints(seen["text"]), hasher.fingerprints(expected))
 
 
-@pytest.mark.parametrize("size", [1, 200, 1000])
-def test_batches_of_selected_rows_end_by_bytes(on_disk, monkeypatch, size):
-    monkeypatch.setattr(collections, "PIECE_BYTES", size)
-    seen = on_disk.shuffle(seed=3).select(range(20, 280))
-    pieces = list(collections.each_piece("texts", seen["text"]))
-    found = [Batch(piece) for piece in pieces]
-    assert all(batch.sizes().sum() <= size or len(batch) == 1 for batch in found)
-    assert [text.decode() for batch in found for text in batch.tolist()] == seen["text"][:]
-    assert size < 200 or len(pieces) < 260
-    expected = lsh.deduplicate(list(seen["text"]), 0.8)
-    assert same(lsh.deduplicate(seen["text"], 0.8), expected)
-    assert same(lsh.deduplicate(seen["text"], 0.8, max_memory="100KB"), expected)
-
-
 def test_missing_texts(dataset):
     holes = datasets.Dataset.from_dict({"text": ["a text", None, "a text", None]})
     for view in (holes, holes.select([3, 2, 1, 0])):
         with pytest.raises(ValueError, match=r"texts\[[01]\] is None|null"):
             lsh.deduplicate(view["text"])
         assert lsh.deduplicate(view["text"], missing="empty").keep.sum() == 3
-
-
-def test_a_nested_column():
-    nested = datasets.Dataset.from_dict({"page": [{"text": text} for text in texts()]})
-    assert same(lsh.deduplicate(nested["page"]["text"], 0.8), lsh.deduplicate(texts(), 0.8))
 
 
 @pytest.mark.parametrize("make", [lambda d: d, lambda d: d.to_iterable_dataset()])

@@ -281,70 +281,22 @@ def test_no_generated_c():
 # Invalid sources, which the checks must reject.
 
 
-@pytest.mark.parametrize(
-    ("source", "fault"),
-    [
-        ("#include <Python.h>\n", "<Python.h>"),
-        ('#include "Python.h"\n', '"Python.h"'),
-        ('  #  include "Python.h" /* why not */\n', '"Python.h"'),
-        ("/* a comment */ int x;\n#include <unistd.h>\n", "<unistd.h>"),
-        ('#include "../../setup.h"\n', '"../../setup.h"'),
-        ("#include HEADER\n", "HEADER"),
-        ("void *lsh_room(void) { return malloc (8); }\n", "malloc"),
-    ],
-)
-def test_bad_kernels_are_found(source, fault):
-    (found,) = faults_of_c("kernels/made_up.c", source)
-    assert found.endswith(fault)
-
-
-def test_good_kernels_pass():
-    source = '#include <stdint.h>\n#include "kernels.h"\n#include "../_murmur3.h"\n/* #include <Python.h> malloc() */\n'
-    assert faults_of_c("kernels/made_up.c", source) == []
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        'cdef extern from "zlib.h":\n    int crc32()\n',
-        "if True:\n    cdef  extern int x\n",
-        "cimport numpy as np\n",
-        "from numpy cimport ndarray\n",
-    ],
-)
-@pytest.mark.parametrize("name", ["_minhash.pyx", "_minhash.pxd"])
-def test_bad_bindings_are_found(name, source):
-    assert len(faults_of_cython(name, source)) == 1
-
-
-def test_good_bindings_pass():
-    source = (
-        '"""Has no cdef extern."""\n# cdef extern, cimport numpy\nimport numpy as np\nfrom libc.stdlib cimport free\n'
-    )
-    assert faults_of_cython("_minhash.pyx", source) == []
-    assert faults_of_cython(ONLY_EXTERN, 'cdef extern from "_murmur3.h":\n    pass\n') == []
+def test_bad_kernels_and_bindings_are_found():
+    source = "#include <stdint.h>\n#include <Python.h>\nvoid *lsh_room(void) { return malloc (8); }\n"
+    found = faults_of_c("kernels/made_up.c", source)
+    assert found == ["kernels/made_up.c includes <Python.h>", "kernels/made_up.c calls malloc"]
+    source = 'cdef extern from "zlib.h":\n    int crc32()\nfrom numpy cimport ndarray\n'
+    assert len(faults_of_cython("_minhash.pyx", source)) == 2
 
 
 @pytest.mark.parametrize(
     ("name", "source", "imported"),
     [
-        ("_minhash.pyx", "from lsh.sketch.hasher import MinHasher\n", "lsh.sketch.hasher"),
         ("_minhash.pyx", "from lsh import (\n    typing,\n    cache,\n)\n", "lsh.cache"),
-        ("_minhash.pyx", "def f():\n    import numpy, lsh.minhash as m\n", "lsh.minhash"),
-        ("text/batch.pyx", "from .. import cache\n", "lsh.cache"),
         ("text/batch.pxd", "from ..store.cache cimport Cache\n", "lsh.store.cache"),
-        ("text/batch.pyi", "from lsh.minhash import MinHasher\n", "lsh.minhash"),
-        ("base/checks.py", "from lsh.text import shingling\n", "lsh.text.shingling"),
-        ("files/_fields.pyx", "from lsh.sketch.bands import Bands\n", "lsh.sketch.bands"),
         ("sketch/hasher.py", "def f():\n    from lsh.engine.corpus import Corpus\n", "lsh.engine.corpus"),
-        ("engine/dedup.py", "from lsh.store import cache\n", "lsh.store.cache"),
         ("engine/dedup.py", "import lsh.store.index\n", "lsh.store.index"),
-        ("sketch/hasher.py", "from ..command.main import main\n", "lsh.command.main"),
-        ("report/page.py", "import lsh\n", "lsh"),
-        ("report/page.py", "from lsh import Cache\n", "lsh"),
         ("report/page.py", "from lsh.spark import deduplicate\n", "lsh.spark"),
-        ("report/page.py", "from ..command import console\n", "lsh.command.console"),
-        ("__init__.py", "from lsh.command import main\n", "lsh.command.main"),
         ("sketch/hasher.py", "if TYPE_CHECKING:\n    from lsh import report\n", "lsh.report"),
     ],
 )
@@ -352,38 +304,8 @@ def test_bad_imports_are_found(name, source, imported):
     assert faults_of_imports(name, source) == [f"{name} imports {imported}"]
 
 
-def test_imports_by_name_are_found():
-    source = 'from importlib import import_module\nstore = import_module("lsh.store.index")\n'
-    assert faults_of_imports("engine/dedup.py", source) == ['engine/dedup.py calls import_module("lsh.store.index")']
-
-
-@pytest.mark.parametrize(
-    ("name", "source"),
-    [
-        ("command/main.py", "import lsh\nfrom lsh import files\nfrom lsh.text.batch import Batch\n"),
-        ("sketch/hasher.py", "import numpy\nfrom lsh.base import checks\nfrom lsh.text.shingling import Shingles\n"),
-        ("engine/grouping.pyx", '"""\nimport lsh.files\n"""\nfrom lsh.text.sets cimport ShingleSets\n'),
-        ("files/lines.py", "from lsh.files import blocks\nfrom . import records\nfrom lsh.text import batch\n"),
-        ("__init__.py", "from lsh import cache\nfrom lsh.minhash import MinHasher\n"),
-        ("text/shingling.py", "from lsh import _minhash\nfrom lsh.typing import Text\n"),
-        ("__main__.py", "from lsh.command.main import main\n"),
-    ],
-)
-def test_good_imports_pass(name, source):
-    assert faults_of_imports(name, source) == []
-
-
 def test_circles_are_found():
-    assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["a", "b", "c", "d"]
-    name = "files/lines.py"
-    assert imports(name, "from lsh.files import Documents\n") == {"lsh.files"}  # which re-exports it
-
-
-def test_generated_c_is_found():
-    assert is_generated("made_up.c", "/* Generated by Cython 3.1.0 */\n")
-    assert is_generated("_minhash.c", "int x;\n")
-    assert not is_generated("_murmur3.c", "int x;\n")
 
 
 # The modules that an import loads.
@@ -422,19 +344,8 @@ def test_modules_are_loaded_when_they_are_first_used(tmp_path):
         assert getattr(lsh, short) is importlib.import_module(name)
 
 
-def test_an_unknown_module_is_no_attribute():
-    with pytest.raises(AttributeError, match="module 'lsh' has no attribute 'reports'"):
-        _ = lsh.reports
-    assert not hasattr(lsh, "_reports")
-
-
 def test_a_report_and_plots_load_no_reader_and_no_command(tmp_path):
     names = loaded(tmp_path, "import numpy", "import lsh.report, lsh.plot, lsh.presets")
     assert "lsh.report.page" in names
     assert names & {"argparse", "csv", "json", "gzip", "matplotlib"} == set()
     assert {name for name in names if name.startswith(("lsh.files", "lsh.command"))} == set()
-
-
-def test_costly_imports_are_seen(tmp_path):
-    assert "concurrent.futures" in loaded(tmp_path, "import numpy", "import concurrent.futures")
-    assert "lsh.command.main" in loaded(tmp_path, "import numpy", "import lsh.command.main")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import gc
 import itertools
 import mmap
 import os
@@ -14,7 +12,6 @@ import signal
 import sys
 import tempfile
 import textwrap
-import weakref
 
 import numpy
 import pytest
@@ -127,13 +124,6 @@ def test_a_callable_that_changes_its_mind(corpus):
         deduplicate(streamed(corpus), keep=[1, 2])
     with pytest.raises(ZeroDivisionError):
         deduplicate(lambda: (1 // 0 for _ in "a"))
-
-
-def test_progress_does_not_know_the_number_of_a_stream(corpus):
-    calls = []
-    deduplicate(streamed(corpus), progress=lambda *call: calls.append(call))
-    assert {total for stage, _, total in calls if stage == "fingerprints"} == {None}
-    assert calls[-1] == ("comparing", calls[-1][2], calls[-1][2])
 
 
 def test_texts_of_one_content_key_are_told_apart(corpus, monkeypatch):
@@ -278,35 +268,6 @@ def files(monkeypatch) -> list[int]:
     return sizes
 
 
-def test_arrays_of_a_spill(files):
-    spill = MemoryBudget(20 << 20)
-    assert spill.is_bounded
-    held = spill.array((1 << 20, 8), numpy.uint8)
-    assert not isinstance(held.base, mmap.mmap)
-    assert files == []
-    mapped = spill.array((1 << 20, 8), numpy.uint8)
-    assert files == [8 << 20]
-    mapped[:] = numpy.arange(8)
-    spill.release()
-    assert (mapped == numpy.arange(8)).all()
-    assert spill.array(3, numpy.int32).shape == (3,)  # small arrays are not put into files
-    assert spill.array((0, 5), numpy.int64).shape == (0, 5)
-    assert not MemoryBudget().is_bounded
-    assert MemoryBudget().array((4, 2), numpy.float64).shape == (4, 2)
-
-
-def test_what_is_freed_leaves_room(files):
-    spill = MemoryBudget(20 << 20)
-    for number in range(1, 4):
-        kept = spill.array(8 << 20, numpy.uint8)
-        part = kept[5:]
-        del kept
-        assert len(files) == number - 1
-        mapped = spill.array(8 << 20, numpy.uint8)
-        assert files == [8 << 20] * number
-        del part, mapped
-
-
 # Columns.
 
 
@@ -345,41 +306,6 @@ def test_a_column_against_an_array(bound, width, data):
             ends = [at + len(rows) for at, rows in found]
             assert [at for at, _ in found] == [start, *ends][: len(found)]
             assert [row for _, rows in found for row in rows.tolist()] == expected[start:stop].tolist()
-
-
-def test_columns_of_a_bound(monkeypatch):
-    """Columns are in memory up to half of the bound, and less while memory is reserved for other data."""
-    small_chunks(monkeypatch)
-    spill = MemoryBudget(10_000)
-    columns = [spill.column(numpy.uint64) for _ in range(3)]
-    for number in range(400):
-        for column in columns:
-            column.append(numpy.full(1, number, numpy.uint64))
-        assert spill.held <= 5000
-    assert 4000 < spill.held == sum(column.held for column in columns)
-    spill.reserve(8000)
-    assert spill.held <= 2000
-    assert all(column.read().tolist() == list(range(400)) for column in columns)
-    columns[0].free()
-    assert len(columns[0]) == columns[0].held == 0
-    del columns, column
-    assert spill.held == 0
-
-
-def test_many_columns_share_files(monkeypatch):
-    small_chunks(monkeypatch)
-    monkeypatch.setattr(lsh.base.budget, "MAX_COLUMN_FILES", 3)
-    made = []
-    temporary = tempfile.TemporaryFile
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **named: made.append(1) or temporary(**named))
-    spill = MemoryBudget(0)
-    columns = [spill.column(numpy.int64) for _ in range(8)]
-    for start in range(0, 100, 10):
-        for number, column in enumerate(columns):
-            column.append(numpy.arange(start, start + 10) * number)
-    assert len(made) == 3
-    for number, column in enumerate(columns):
-        assert column.read().tolist() == [i * number for i in range(100)]
 
 
 def test_a_file_that_another_process_cuts(monkeypatch, tmp_path):
@@ -442,13 +368,6 @@ def test_a_full_disk_is_an_error_with_nothing_left_behind(corpus, monkeypatch, t
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("tiny")
-def test_a_folder_that_is_not_there(corpus, monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    with pytest.raises(OSError, match=r"max_memory needs .* set TMPDIR to another folder"):
-        deduplicate(corpus, max_memory=100_000)
-
-
 def test_a_bad_tmpdir_is_an_error_before_the_work(monkeypatch, tmp_path):
     """`tempfile` would silently use another folder."""
 
@@ -501,27 +420,3 @@ def test_memory_that_the_system_does_not_give_is_a_memory_error(monkeypatch):
     monkeypatch.setattr(mmap, "mmap", refuse)
     with pytest.raises(MemoryError, match="8,000,000 bytes of memory are needed and not available"):
         column.append(numpy.zeros(1, numpy.uint64))
-
-
-def test_an_error_of_a_full_disk_is_in_no_cycle():
-    """Else the arrays and files of the run would stay until the garbage collector runs."""
-
-    class FullError(OSError):
-        pass
-
-    def fail() -> None:
-        error = FullError(errno.ENOSPC, "No space left on device")
-        known.append(weakref.ref(error))
-        try:
-            raise error
-        finally:
-            del error
-
-    known: list[weakref.ref[FullError]] = []
-    gc.disable()
-    try:
-        with contextlib.suppress(OSError), lsh.base.budget.temporary_errors("a run"):
-            fail()
-        assert [error() for error in known] == [None]
-    finally:
-        gc.enable()

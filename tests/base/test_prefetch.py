@@ -29,22 +29,6 @@ def test_items_come_in_their_order_and_an_error_in_its_place(count):
     assert threading.active_count() == before
 
 
-def test_the_next_items_are_taken_meanwhile():
-    """The second item is read before it is requested."""
-    beyond = threading.Event()
-
-    def items() -> Iterator[int]:
-        for number in range(10 * MOST):
-            if number == 2:
-                beyond.set()
-            yield number
-
-    taken = prefetched(items())
-    assert next(taken) == 0
-    assert beyond.wait(60)
-    taken.close()
-
-
 def test_no_more_than_a_few_items_wait():
     reached = 0
 

@@ -1,11 +1,9 @@
 """Threads: a map in any number of threads gives what one thread gives, errors included."""
 
-import gc
 import os
 import signal
 import threading
 import time
-import weakref
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,6 @@ import lsh
 import lsh.sketch.hasher
 from lsh import MinHasher
 from lsh.base import threads
-from lsh.text.batch import Batch, extent
 
 WORKERS = (1, 2, 3, 8)
 
@@ -84,40 +81,6 @@ def test_the_first_failure_is_raised(workers):
         share(work, range(50), workers)
 
 
-@pytest.mark.parametrize("workers", WORKERS)
-def test_nothing_is_begun_after_a_failure(workers):
-    begun = []
-
-    def work(number):
-        begun.append(number)
-        raise ValueError("every one fails")
-
-    with pytest.raises(ValueError, match="every one fails"):
-        share(work, range(1000), workers)
-    assert len(begun) <= workers
-
-
-@pytest.mark.usefixtures("no_thread_left")
-def test_an_interrupt_stops_the_others():
-    caller = threading.current_thread()
-    others = threading.Event()
-    begun = []
-
-    def work(number):
-        begun.append(number)
-        if threading.current_thread() is not caller:
-            others.set()
-            time.sleep(0.01)
-            return
-        others.wait(60)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        share(work, range(100_000), 2)
-    assert len(begun) < 100_000
-    time.sleep(0.05)
-
-
 @pytest.mark.usefixtures("no_thread_left")
 @pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize("count", [0, 1, 2, 200])
@@ -157,66 +120,6 @@ def test_many_threads_are_the_first_users_of_a_process(tmp_path, seed):
     script = Path(__file__).parents[1] / "sharing.py"
     ran = running.process(tmp_path, python=(str(script), "8", "1", str(seed)))
     assert (ran.returncode, ran.stdout) == (0, b"equal\n"), ran.stderr.decode()
-
-
-# ---- how work is split ----
-
-
-LONG = "long " * 4000
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [
-        [b"%d" % i for i in range(64)] + [LONG.encode()] * 400,
-        [None] * 64 + [LONG] * 400,
-        [bytearray(LONG.encode())] * 400,
-        [memoryview(LONG.encode())] * 400,
-        list(np.array([LONG[:5000]] * 1000)),
-        [LONG + "\u2014"] * 400,
-    ],
-    ids=["short ones first", "none first", "bytearray", "memoryview", "numpy str", "beyond ASCII"],
-)
-def test_work_is_cut_by_its_size(texts, monkeypatch):
-    cuts = []
-    map_in_order = threads.map_in_order
-
-    def watched(function, items, num_threads):
-        cuts.extend(items)
-        return map_in_order(function, cuts, num_threads)
-
-    monkeypatch.setattr(threads, "map_in_order", watched)
-    hasher = MinHasher(16, scheme="fss")
-    rows = hasher.fingerprints(texts, missing="empty", num_threads=2)
-    assert [stop for _, stop in cuts[:-1]] == [start for start, _ in cuts[1:]]
-    assert (cuts[0][0], cuts[-1][1]) == (0, len(texts))
-    assert len(cuts) > 15  # 8 MB or more, at most a quarter of a MB in one part
-    assert (rows[-1] == hasher.fingerprint(texts[-1])).all()
-
-
-@pytest.mark.parametrize("make", [tuple, Batch], ids=["tuple", "batch"])
-def test_extents(make):
-    texts = make((b"12345", b"", b"1234567890", b"1", b"2"))
-    assert [extent(texts, 0, 5, size) for size in (0, 1, 5, 6, 10, 100)] == [1, 1, 1, 2, 3, 5]
-    assert extent(texts, 2, 5, 1) == 3
-
-
-def test_a_failure_holds_nothing():
-    class Held(str):
-        pass
-
-    gc.disable()
-    try:
-        texts = [Held("a text"), *["a longer text" * 1000] * 20, 5]
-        gone = weakref.ref(texts[0])
-        with pytest.raises(TypeError):
-            MinHasher(16).fingerprints(texts, num_threads=2)
-        with pytest.raises(TypeError):
-            list(MinHasher(16).chunks(texts, num_threads=2))
-        del texts
-        assert gone() is None
-    finally:
-        gc.enable()
 
 
 def test_an_exit_in_a_thread_is_not_lost():
@@ -269,21 +172,6 @@ def test_items_that_fail_come_behind_their_results(workers):
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_no_thread_waits_for_results_to_be_used(workers):
-    before = threading.active_count()
-    results = threads.map_in_order(lambda number: number, range(10_000), workers)
-    assert [next(results) for _ in range(5)] == list(range(5))
-    for _ in range(1000):
-        if threading.active_count() == before:
-            break
-        time.sleep(0.01)
-    assert threading.active_count() == before
-    assert next(results) == 5
-    results.close()
-    assert threading.active_count() == before
-
-
-@pytest.mark.parametrize("workers", WORKERS)
 def test_items_are_read_only_a_little_ahead(workers):
     read = []
 
@@ -300,32 +188,6 @@ def test_items_are_read_only_a_little_ahead(workers):
 
 
 # ---- when threads cannot be started ----
-
-
-def test_without_other_threads_the_caller_makes_all_calls_in_order(monkeypatch):
-    starts = Starts(monkeypatch, FAILING_STARTS["all"])
-    callers = []
-    share(lambda number: callers.append((number, threading.current_thread())), range(50), 4)
-    assert callers == [(number, threading.current_thread()) for number in range(50)]
-    assert starts.count == 1  # after that failure no other start is tried
-
-
-def test_a_helper_that_runs_does_not_wait_for_one_that_cannot_start(monkeypatch):
-    """The only helper thread stays in one call until the caller has made all other calls."""
-    Starts(monkeypatch, FAILING_STARTS["all from the second on"])
-    caller, others_done = threading.current_thread(), threading.Event()
-    by_helper = []
-
-    def work(number):
-        if threading.current_thread() is not caller:
-            by_helper.append(number)
-            assert others_done.wait(60)
-        elif number == 7:
-            others_done.set()
-        return number
-
-    assert list(threads.map_in_order(work, range(8), 4)) == list(range(8))
-    assert len(by_helper) <= 1
 
 
 @pytest.mark.few(2)

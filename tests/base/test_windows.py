@@ -1,4 +1,4 @@
-"""Results and files are the same without the functions, flags and signals that Windows lacks; the tests remove them.
+"""Results and files are the same without the functions and flags that Windows lacks; the tests remove them.
 
 The tests show that each of these has a replacement, and that the replacement works. They do not show that the package
 runs on Windows: it was not run there.
@@ -7,22 +7,16 @@ runs on Windows: it was not run there.
 from __future__ import annotations
 
 import errno
-import json
 import mmap
 import os
-from pathlib import PurePosixPath, PureWindowsPath
 
 import numpy as np
 import pytest
-from running import done, process
 from sharing import together
 
 import lsh
 from lsh.base import budget, file_io
-from lsh.files import finding
 from lsh.segments import disk
-from lsh.storage import locations, urls
-from lsh.storage.locations import Place
 
 MISSING = ("pread", "preadv", "pwrite", "posix_fallocate", "fchmod", "sched_getaffinity", "register_at_fork")
 MISSING += ("O_NONBLOCK", "O_CLOEXEC")
@@ -95,18 +89,6 @@ def test_duplicates_are_the_same(texts, monkeypatch, max_memory):
     assert bounded.labels.tolist() == wanted.labels.tolist()
 
 
-def test_the_command_writes_the_same_files(texts, tmp_path, request):
-    lines = [json.dumps({"id": i, "text": text}) for i, text in enumerate(texts)]
-    (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    done(tmp_path, "dedup", "in.jsonl", "-o", "wanted.jsonl", "--removed", "wanted.tsv")
-    request.getfixturevalue("lacking")
-    done(tmp_path, "dedup", "in.jsonl", "-o", "got.jsonl", "--removed", "got.tsv")
-    for ending in ("jsonl", "tsv"):
-        got, wanted = (tmp_path / f"{name}.{ending}" for name in ("got", "wanted"))
-        assert got.read_bytes() == wanted.read_bytes()
-    assert 0 < len((tmp_path / "got.jsonl").read_bytes().splitlines()) < len(texts)
-
-
 @pytest.mark.usefixtures("lacking")
 def test_an_index(texts, tmp_path):
     with lsh.Index.create(tmp_path / "index", threshold=0.8) as index:
@@ -116,13 +98,6 @@ def test_an_index(texts, tmp_path):
         index.commit()
     with lsh.Index.open(tmp_path / "index") as index:
         assert 4 in {match.id for match in index.query(texts[401])}
-
-
-def test_the_command_without_the_signal_hangup(tmp_path):
-    code = "import signal; del signal.SIGHUP; import lsh.command.main as main; print(main.main(['version']))"
-    ran = process(tmp_path, python=("-c", code))
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines()[-1] == b"0"
 
 
 # ---- files that another process has open ----
@@ -149,31 +124,3 @@ def test_a_renaming_is_tried_again(tmp_path, monkeypatch, refusals, waits):
         return
     disk.Disk().rename(*map(str, names))
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("old", "new")]
-
-
-# ---- names ----
-
-
-def test_a_file_url_with_a_drive(monkeypatch):
-    assert urls.local("file:///C:/news.jsonl") == "/C:/news.jsonl"
-    monkeypatch.setattr(os, "name", "nt")
-    assert urls.local("file:///C:/two%20words.jsonl") == "C:/two words.jsonl"
-    assert urls.local("file:///data/news.jsonl") == "/data/news.jsonl"
-
-
-def test_either_slash_ends_the_name_of_a_folder(monkeypatch):
-    assert not locations.names_folder("out\\")
-    monkeypatch.setattr(os, "sep", "\\")
-    monkeypatch.setattr(os, "altsep", "/")
-    assert locations.names_folder("out\\")
-    assert locations.names_folder("out/")
-    assert not locations.names_folder("out")
-
-
-def test_folders_of_other_matches_with_backslashes(monkeypatch):
-    monkeypatch.setattr(finding, "PurePath", PureWindowsPath)
-    matches = [Place("shards\\a", True), Place("shards\\a\\1.txt", False), Place("shards\\b.txt", False)]
-    assert finding._matches("shards\\**", matches) == matches[1:]
-    remote = [Place("s3://in/a", True), Place("s3://in/a/1.txt", False)]
-    assert finding._matches("s3://in/**", remote) == remote[1:]
-    assert PurePosixPath("s3://in/a/1.txt").parts[0] == "s3:"

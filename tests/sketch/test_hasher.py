@@ -163,24 +163,6 @@ def test_seeds_are_drawn_as_by_upstream():
         assert values[place] == seed
 
 
-def test_random_state_of_a_hasher():
-    """A random state below 1,000 is found from the seeds; otherwise the seeds themselves are printed."""
-    for random_state in (0, 1, 42, 999):
-        for seeds in (1, 2, 100):
-            found = MinHasher(reference.seed_values(seeds, random_state)).random_state
-            assert reference.seed_values(seeds, found) == reference.seed_values(seeds, random_state)
-        assert MinHasher(100, random_state=random_state).random_state == random_state
-        assert repr(MinHasher(100, random_state=random_state)).startswith(
-            f"MinHasher(100, random_state={random_state}, "
-        )
-    assert MinHasher(100, random_state=1000).random_state is None
-    assert (
-        repr(MinHasher([5, 0])) == "MinHasher([5, 0], hashbytes=8, scheme='murmur3', shingles=Shingles(8, unit='byte'))"
-    )
-    assert MinHasher([5, 0]).random_state is None
-    assert MinHasher([*reference.seed_values(99, 7), 5]).random_state is None
-
-
 @pytest.mark.parametrize("scheme", ["murmur3", "fss"])
 def test_random_state_none_draws_once(scheme):
     a, b = (MinHasher(20, random_state=None, scheme=scheme) for _ in "ab")
@@ -274,20 +256,6 @@ def test_interval_against_twin(confidence, hashbytes):
             assert hasher.interval(a, b) == found
 
 
-@every_kind
-def test_texts_and_fingerprints_in_any_combination(kind):
-    hasher = made(kind, 100, 4)
-    a, b = "what's the flight time from Berlin to Helsinki?", "what's the flight time from Berlin to Oulu?"
-    rows = hasher.fingerprints([a, b])
-    equal = int((rows[0] == rows[1]).sum())
-    assert 50 < equal < 100
-    for x in (a, rows[0]):
-        for y in (b, rows[1]):
-            assert hasher.jaccard(x, y) == equal / 100
-            assert hasher.interval(x, y) == pytest.approx(reference.wilson(equal, 100, 0.95), abs=1e-9)
-            assert numpy.array_equal(hasher.merge(x, y), hasher.merge(*rows))
-
-
 # Forms of fingerprints.
 
 
@@ -303,26 +271,6 @@ def test_any_sequence_in_order_is_a_fingerprint():
     assert hasher.jaccard(range(16), list(range(16))) == 1.0
     big = [*range(15), 2**64 - 1]
     assert hasher.jaccard(big, numpy.array(big, numpy.uint64)) == 1.0
-
-
-def test_fingerprints_as_a_column_of_arrays():
-    """One array for each element, in a list or an array of objects, as in a column of a table."""
-    hasher = MinHasher(3, shingles=Shingles(3))
-    rows = hasher.fingerprints(["one text", "another text", "one more text"])
-    expected = as_ints(hasher.similarities(rows))
-    column = numpy.empty(3, dtype=object)
-    column[:] = list(rows)
-    for found in (list(rows), column):
-        assert as_ints(hasher.similarities(found)) == expected
-    column[1] = rows[1][:2]
-    with pytest.raises(TypeError, match="must hold uint64 components"):
-        hasher.similarities(column)
-
-    pandas = pytest.importorskip("pandas")
-    assert as_ints(hasher.similarities(pandas.Series(list(rows)))) == expected
-    assert as_ints(hasher.similarities(pandas.DataFrame(rows))) == expected  # its rows, not the names of its columns
-    for one in (pandas.Series(rows[0]), pandas.Series(rows[0].tolist(), dtype="UInt64")):
-        assert hasher.similarities(one, rows).tolist() == expected[0]
 
 
 # Bad input: the type of the error, and its message.
@@ -342,17 +290,6 @@ def test_what_has_no_order_is_no_fingerprint():
         for arguments, name in (((bad,), "A"), ((row, bad), "B"), ((row, [row, bad]), r"B\[1\]")):
             with pytest.raises(TypeError, match=f"^{name} {message}"):
                 hasher.similarities(*arguments)
-
-
-@both_sizes
-def test_a_bool_is_no_component(hashbytes):
-    hasher = MinHasher(3, hashbytes=hashbytes)
-    column = numpy.array([True, False, True], dtype=object)
-    for bad in ([True] * 3, (1, 2, False), [numpy.True_] * 3, column, numpy.ones(3, bool), [1, 2, numpy.False_]):
-        with pytest.raises(TypeError, match=f"^a must hold uint{8 * hashbytes} components"):
-            hasher.jaccard(bad, "a text")
-        with pytest.raises(TypeError, match=r"^B must hold"):
-            hasher.similarities([[1, 2, 3]], [[1, 2, 3], bad])
 
 
 def test_the_unicode_version_of_a_stored_hasher():
@@ -398,10 +335,6 @@ def test_a_bad_fingerprint_in_place_of_one(kind):
             (row[:3], ValueError, r"must have 4 components per fingerprint, got shape \(3,\)"),
             (other, TypeError, f"must hold {hasher.dtype} components, as this hasher makes, got {other.dtype}"),
             (numpy.stack([row, row]), ValueError, "must be one text or fingerprint"),
-            (numpy.zeros((2, 2, 4), hasher.dtype), ValueError, "must have 4 components per fingerprint"),
-            (["some text"], TypeError, r"must be a text or a fingerprint, got texts \(list of str\); compute"),
-            (5, TypeError, "must be a text or a fingerprint, got int$"),
-            (None, TypeError, "must be a text or a fingerprint, got NoneType$"),
         ):
             with pytest.raises(error, match=f"^b {message}"):
                 call(row, bad)

@@ -8,7 +8,6 @@ seeds are fixed.
 from __future__ import annotations
 
 import gzip
-import itertools
 import math
 import re
 from dataclasses import replace
@@ -53,20 +52,6 @@ def shape_of(bands: Bands) -> tuple[int, int, int]:
 
 
 # The search.
-
-
-@pytest.mark.parametrize(
-    ("num_seeds", "threshold", "text"),
-    [
-        (128, 0.7, "5x5+17x6"),
-        (128, 0.8, "2x7+14x8"),
-        (128, 0.9, "2x12+8x13"),
-        (256, 0.8, "6x9+19x10"),
-        (512, 0.8, "1x11+41x12"),
-    ],
-)
-def test_bands_for_a_recall_of_95_percent(num_seeds, threshold, text):
-    assert made(threshold, 0.95, num_seeds, filtered=False).bands == Bands.from_string(text)
 
 
 def test_the_default():
@@ -156,37 +141,6 @@ def test_identical_sets(num_seeds, recall):
     assert plan.recall_at(1.0) == 1.0
 
 
-# Plans that are impossible.
-
-
-@pytest.mark.few(6)
-@pytest.mark.parametrize(
-    ("threshold", "recall", "num_seeds"),
-    [(0.01, 0.99, 128), (0.8, 0.99, 1), (0.5, 0.99, 5), (0.05, 0.5, 10), (0.3, 0.99999, 20), (0.001, 0.9, 100)],
-)
-@pytest.mark.parametrize("filtered", [True, False])
-def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
-    """Each of the three remedies works, and the next smaller value does not."""
-
-    def works(threshold: float, recall: float, num_seeds: int) -> bool:
-        try:
-            return isinstance(made(threshold, recall, num_seeds, filtered=filtered), Plan)
-        except ValueError:
-            return False
-
-    with pytest.raises(ValueError, match=f"num_seeds={num_seeds} is too few to find pairs of") as caught:
-        made(threshold, recall, num_seeds, filtered=filtered)
-    words = r"possible: num_seeds=(\d+) or more, or threshold=([.0-9]+) or more(?:, or recall=([.0-9]+) or less)?$"
-    seeds, similarity, less = re.search(words, str(caught.value)).groups()
-    assert works(threshold, recall, int(seeds))
-    assert not works(threshold, recall, int(seeds) - 1)
-    assert works(float(similarity), recall, num_seeds)
-    assert not works(float(similarity) - 0.001, recall, num_seeds)
-    if less is not None:
-        assert works(threshold, float(less), num_seeds)
-    assert not works(threshold, float(less or 0) + 0.001, num_seeds)
-
-
 # Backgrounds.
 
 IN_VAIN = "is compared in vain: a false candidate, which shares a band but is below the threshold"
@@ -208,28 +162,6 @@ def test_false_candidates_are_those_of_the_background():
     share = float(numpy.where(sample < 0.8, plan.probability(sample), 0).mean())
     assert plan.false_candidates == pytest.approx(share, rel=0.01)  # the cells are 1/1000 wide
     assert str(plan).splitlines()[-1] == "computed from 5,000 given similarities"
-
-
-@pytest.mark.parametrize(
-    ("share", "documents", "compared", "each"),
-    [
-        (9.9e-16, 1000, "fewer than 1 pair in 10^15", "1,000 documents, each has fewer than 0.001 false candidates"),
-        (1e-15, 1000, "1 pair in 1,000,000,000,000,000", "1,000 documents, each has fewer than 0.001 false candidates"),
-        (1 / 3900, 2, "1 pair in 3,900", "2 documents, each has fewer than 0.001 false candidates"),
-        (1 / 3.9, 1, "1 pair in 3.9", "1 document, each has 0 false candidates"),
-        (0.0, 1000, "fewer than 1 pair in 10^15", "1,000 documents, each has 0 false candidates"),
-        (0.001, 2, "1 pair in 1,000", "2 documents, each has 0.001 false candidates"),
-        (0.01, 101, "1 pair in 100", "101 documents, each has 1 false candidate"),
-        (0.01, 991, "1 pair in 100", "991 documents, each has 9.9 false candidates"),
-        (0.01, 128_101, "1 pair in 100", "128,101 documents, each has 1,281 false candidates"),
-        (1.0, None, "1 pair in 1", None),
-    ],
-)
-def test_false_candidates_in_words(share, documents, compared, each):
-    values = lsh.plan(background=[0.1, 0.2]).to_dict() | {"false_candidates": share, "documents": documents}
-    lines = str(Plan.from_dict(values)).splitlines()
-    expected = [f"{compared} {IN_VAIN}", "computed from 2 given similarities"]
-    assert lines[7:] == expected + ([] if each is None else [f"with {each}"])
 
 
 def test_the_cost_of_a_run():
@@ -256,17 +188,6 @@ def test_the_cost_of_a_run():
         lsh.plan().cost(text_bytes=5)
     with pytest.raises(ValueError, match="text_bytes must be 0 or more"):
         lsh.plan().cost(5, text_bytes=-1)
-
-
-def test_a_costly_plan_says_so():
-    """0.0329 of the pairs at a similarity of 0.1 share one of 33 bands of 3 and 7 of 4 components."""
-    share = 1 - (1 - 0.1**3) ** 33 * (1 - 0.1**4) ** 7
-    line = str(lsh.plan(0.5)).splitlines()[-1]
-    assert line.startswith(
-        f"costly if unrelated texts have a similarity of 0.1: 1 pair in {1 / share:.1f} shares a band"
-    )
-    assert "costly" not in str(lsh.plan(0.8))
-    assert "costly" not in str(lsh.plan(0.5, background=[0.1, 0.2]))  # which says what is compared in vain
 
 
 def make_corpus(count: int) -> list[str]:
@@ -307,29 +228,6 @@ def test_a_background_in_every_form():
         assert lsh.plan(background=same) == lsh.plan(background=numbers)
 
 
-@pytest.mark.parametrize(
-    ("package", "column", "table"),
-    [("pyarrow", "array", "table"), ("pandas", "Series", "DataFrame"), ("polars", "Series", "DataFrame")],
-)
-def test_a_background_of_a_table(package, column, table):
-    module = pytest.importorskip(package)
-    column, table = getattr(module, column), getattr(module, table)
-    texts = make_corpus(20)
-    expected = lsh.plan(0.5, background=texts)
-    assert lsh.plan(0.5, background=column(texts)) == lsh.plan(0.5, background=column([None, *texts])) == expected
-    assert lsh.plan(background=column([0.1, 0.5])) == lsh.plan(background=[0.1, 0.5])
-    with pytest.raises(ValueError, match=r"^background must be similarities from 0 to 1, got nan among them"):
-        lsh.plan(background=column([0.1, None]))
-    with pytest.raises(TypeError, match=r"^background must be similarities from 0 to 1 .*, got bool"):
-        lsh.plan(background=column([True, False]))
-    if package == "pyarrow":
-        with pytest.raises(TypeError, match=r"^background must be similarities .* or a collection of texts, got"):
-            lsh.plan(background=column([["a"], ["b"]]))
-    for columns in ({"a": [0.5]}, {"a": texts, "b": texts}):
-        with pytest.raises(TypeError, match=r"^background must be one column .*, got a whole .*; pick a column, such"):
-            lsh.plan(background=table(columns))
-
-
 def test_a_large_corpus_is_sampled_the_same_way_in_every_form():
     texts = make_corpus(60) * 100
     expected = lsh.plan(0.5, background=texts)
@@ -338,11 +236,6 @@ def test_a_large_corpus_is_sampled_the_same_way_in_every_form():
 
 
 # The value.
-
-
-def test_repr():
-    assert repr(lsh.plan(1.0, 0.99, 7)) == "Plan(Bands(1, 7), 1.0, 0.99, 7, loss=0.0020000000000000018)"
-    assert repr(Plan(Bands(20, 5), 0.8, 0.99, 128)) == "Plan(Bands(20, 5), 0.8, 0.99, 128)"
 
 
 def test_printed_plan():
@@ -368,17 +261,6 @@ def test_printed_plan():
     assert str(unfiltered).splitlines()[6:] == [f"a pair at 0.8 shares a band with probability {found}"]
 
 
-def test_what_is_less_than_1_is_not_printed_as_1():
-    lines = str(Plan(Bands(128, 1), 0.8, 0.9999999, 128)).splitlines()
-    assert lines[5] == "planned for threshold 0.8, recall 0.9999999 and 128 seeds"
-    assert lines[6] == "a pair at 0.8 shares a band with probability 1.0000"  # which it is as a float
-    lines = str(Plan(Bands(7, 1), 0.8, 0.5, 7)).splitlines()
-    assert lines[6] == "a pair at 0.8 shares a band with probability 0.99999"  # 1 - .2^7 is .9999872
-    with pytest.raises(ValueError, match=r"bands must reach a recall of 0\.9999999 at 0\.8, got 0\.9996 with 20x5"):
-        Plan(Bands(20, 5), 0.8, 0.9999999, 128)
-    assert "recall 0.99 " in str(Plan(Bands(20, 5), 0.8, 0.99, 128))
-
-
 # A plan as `bands`.
 
 
@@ -398,24 +280,6 @@ def test_a_plan_in_place_of_a_recall():
         pairs = list(lsh.find_pairs(texts, threshold=threshold, bands=plan, shingles=WORDS))
         assert pairs == list(lsh.find_pairs(texts, threshold=threshold, recall=recall, shingles=WORDS, num_seeds=count))
     assert lsh.deduplicate(texts, bands=lsh.plan().bands).parameters["plan"] is None
-
-
-def test_the_filter_of_a_plan_is_used(monkeypatch):
-    """The filter of a plan loses more than that of plain bands. A plan without a filter uses the latter."""
-    losses = []
-
-    def noted(num_seeds, threshold, loss):
-        losses.append(loss)
-        return least_equal(num_seeds, threshold, loss)
-
-    monkeypatch.setattr(lsh.sketch.sketch_filter, "least_equal", noted)
-    plan, unfiltered = lsh.plan(0.8, 0.9), made(0.8, 0.9, 128, filtered=False)
-    for bands in (plan, plan.bands, unfiltered, None):
-        lsh.deduplicate(["a", "b"], bands=bands)
-    assert [loss for loss, _ in itertools.groupby(losses)] == [loss_of(0.9), 0.001, loss_of(0.99)]
-    losses.clear()
-    lsh.deduplicate(["a", "b"], bands=plan, verify=None)
-    assert losses == []
 
 
 SHORT_TEXTS = ["red green blue white", "red green blue black", "one two three four"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 import lsh
-from lsh import Bands, MinHasher, Shingles, presets
+from lsh import Bands, Shingles, presets
 
 ALL = [presets.fineweb, presets.bigcode, presets.nemo]
 
@@ -81,46 +81,6 @@ def test_what_fineweb_says_of_words():
     assert same(fineweb, f"{words} a+b", f"{words} a b")  # a symbol separates words
     assert fineweb.shingles.of("four words, no more") == {"four words no more"}
     assert fineweb.shingles.of("?!") == set()
-
-
-def test_what_bigcode_says_of_words():
-    bigcode = presets.bigcode
-    assert same(bigcode, "def f(a, b):\n    return a + b", "def f(a,b): return a*b")  # operators are ignored
-    assert not same(bigcode, "def f(a, b): return a", "def F(a, b): return a")
-    assert same(bigcode, "größe = länge * breite * höhe * 2", "größe länge breite höhe 2")  # letters beyond ASCII
-    assert bigcode.shingles.of("größe = länge") == {"größe länge"}
-    assert bigcode.shingles.of("a = b") == {"a b"}
-    assert bigcode.shingles.of("+ - ()") == set()
-
-
-def test_what_nemo_says_of_characters():
-    nemo = presets.nemo
-    text = "a text of somewhat more than 24 characters"
-    assert len(nemo.shingles.of(text)) == len(text) - 23
-    assert not nemo.shingles.of(text) & nemo.shingles.of(text.upper())
-    assert not same(nemo, text, text.replace(" ", "  "))
-    assert nemo.shingles.of("a short text") == {"a short text"}
-    assert lsh.deduplicate(["", "", text, text], **nemo.options()).keep.tolist() == [True, True, True, False]
-
-
-# The values.
-
-OWN = presets.Preset("own", MinHasher(64, scheme="fss"), Bands(widths=(7, 8)), 0.5, "exact", "representative")
-
-
-def test_a_preset_of_ones_own_prints_what_it_knows():
-    assert str(OWN).splitlines()[1:] == [
-        "64 components of 32 bits, scheme fss",
-        "aims at similarity 0.5, verified by 'exact', clusters='representative'",
-    ]
-    assert presets.Preset.from_dict(OWN.to_dict()) == eval(repr(OWN), {**vars(presets), **vars(lsh)}) == OWN
-
-
-def test_options_are_new_at_each_call():
-    options = presets.nemo.options()
-    assert set(options) == {"threshold", "hasher", "bands", "verify", "clusters"}
-    options["threshold"] = 0.1
-    assert presets.nemo.options()["threshold"] == 0.8
 
 
 @pytest.mark.parametrize("name", ["FineWeb", "", None, ["nemo"]])

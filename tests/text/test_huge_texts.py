@@ -14,7 +14,7 @@ import pytest
 
 import lsh
 from lsh import MinHasher, Shingles
-from lsh.base.threads import Stopped, end_if_stopped, map_in_order, stop_when
+from lsh.base.threads import Stopped, end_if_stopped, map_in_order
 
 PIECE = 1 << 23  # bytes: PIECE in _minhash.pyx, which fss reads at once
 
@@ -191,22 +191,3 @@ def test_helpers_end_when_their_results_are_not_wanted():
     with pytest.raises(Interrupt):
         list(map_in_order(work, range(9), 2))
     assert ended.is_set()
-
-
-def test_only_threads_that_were_told_how_to_ask_are_stopped():
-    answers: list[object] = []
-
-    def thread(ask: Callable[[], bool] | None) -> None:
-        if ask is not None:
-            stop_when(ask)
-        try:
-            answers.append(MinHasher(4096, char_ngram=5).fingerprint("abc" * 100_000).tolist())
-        except Stopped:
-            answers.append("stopped")
-
-    for ask in (None, lambda: False, lambda: True):
-        one = threading.Thread(target=thread, args=(ask,))
-        one.start()
-        one.join()
-    assert answers[0] == answers[1] != "stopped"
-    assert answers[2] == "stopped"

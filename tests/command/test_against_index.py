@@ -77,22 +77,6 @@ def test_ids_of_each_kind_and_no_texts(folder):
     }
 
 
-def test_a_day_that_was_added_before_is_noted(folder):
-    """What is in the index under the same id is removed, so a second run of a day would lose its documents."""
-    command = ["dedup", "new.tsv", "-o", "out.tsv", "--against-index", "a.index"]
-    assert b"same id" not in lsh(folder, *command).stderr
-    first = rows((folder / "out.tsv").read_bytes())[0][0]
-    done(folder, "index", "add", "a.index", "out.tsv", "-q")
-    again = lsh(folder, *command)
-    assert again.returncode == 0
-    assert (
-        b"documents that the index has under the same id, such as '%b', were removed: if INPUT was added" % first
-        in again.stderr
-    )
-    assert (folder / "out.tsv").read_bytes() == b""
-    assert lsh(folder, *command, "-q").stderr == b""
-
-
 # `lsh index dedup` and `lsh index pairs`: within an index.
 
 
@@ -145,19 +129,3 @@ def test_duplicates_are_removed(indexes, tmp_path):
     assert {line["kept"] for line in written} <= set(left)
     assert done(own, "index", "dedup", "a.index", "--remove") == b""
     assert len(Index.open(own / "a.index")) == 128
-
-
-def test_the_recall_is_printed_where_it_is_another_one(indexes):
-    assert b"recall" not in lsh(indexes, "index", "pairs", "a.index").stderr
-    with Index.open(indexes / "a.index") as index:
-        expected = (
-            f"--threshold 0.7: recall {index.recall_at(0.7, min_similarity=0.7):.4g} with the bands of the index\n"
-        )
-    assert lsh(indexes, "index", "pairs", "a.index", "--threshold", "0.7").stderr.decode().startswith(expected)
-    with Index.open(indexes / "b.index") as index:
-        expected = f"--threshold 0.8: recall {index.recall_at(0.8):.4g} with the bands of the index and estimates\n"
-    for name in ("a.index", "b.index"):
-        result = lsh(indexes, "index", "dedup", name, "--verify", "sketch")
-        assert result.stderr.decode().startswith(expected)
-        assert result.stderr.count(b"\n") == 2
-    assert lsh(indexes, "index", "dedup", "a.index", "--verify", "sketch", "-q").stderr == b""

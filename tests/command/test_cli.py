@@ -9,9 +9,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
-import os
 import re
-import sys
 import time
 from pathlib import Path
 
@@ -20,7 +18,6 @@ import reference
 from running import CLOSE, OTHER, STORY, THIRD, contents, done, lsh, refused, rows
 
 import lsh as package
-from lsh.command import console
 from lsh.command.main import main
 
 DOCUMENTS = b"\n".join([STORY, OTHER, CLOSE, THIRD, OTHER]) + b"\n"
@@ -52,32 +49,20 @@ def test_first_form(news):
 
 
 @pytest.mark.parametrize("more", [[], ["--report", "report.html"]])
-def test_the_summary_is_one_line_on_stderr(news, more, monkeypatch):
-    """The speed counts only the seconds of reading, grouping and comparing. Each stage has its seconds."""
-    monkeypatch.setattr(console, "MIN_SECONDS", 0.0)  # shorter runs have no speed
+def test_the_summary_is_one_line_on_stderr(news, more):
+    """Each stage has its seconds."""
     started = time.perf_counter()
     result = lsh(news, "dedup", "news.txt", "-o", "out.txt", "--json", *more)
     whole = time.perf_counter() - started
-    counts = json.loads(result.stdout)
-    seconds = counts["seconds"]
-    left = seconds["total"] - seconds["writing"] - seconds.get("report", 0.0)
-    without = "report and writing" if more else "writing"
-    rate = f"{counts['bytes'] / 1e6 / left:.1f}"
-    parts = ", ".join(f"{stage} {seconds[stage]:.1f}" for stage in ("report", "writing") if stage in seconds)
-    expected = f"5 documents, 2 removed, 2 clusters, {seconds['total']:.1f} seconds ({parts}), {rate} MB/s of text "
-    line = result.stderr.decode()
-    assert line.startswith(expected + f"without {without}")
-    assert line.count("\n") == 1
-    if sys.platform == "linux":
-        assert re.search(r"\bpeak memory \d+(\.\d+)? [MG]B\n$", line)
+    seconds = json.loads(result.stdout)["seconds"]
+    assert result.stderr.startswith(b"5 documents, 2 removed, 2 clusters, ")
+    assert result.stderr.count(b"\n") == 1
     total = seconds.pop("total")
     stages = ["preparing", "fingerprints", "grouping", "comparing", *(["report"] if more else []), "writing"]
     assert list(seconds) == stages
     assert all(value > 0 for value in seconds.values())
     assert sum(seconds.values()) == pytest.approx(total, rel=1e-9)
     assert 0.5 * whole < total <= whole
-    monkeypatch.setattr(console, "MIN_SECONDS", 1e9)
-    assert b"MB/s" not in lsh(news, "dedup", "news.txt", "-o", "out.txt").stderr
 
 
 def test_clusters_mode_and_clusters(tmp_path):
@@ -267,15 +252,3 @@ def test_missing_folders_are_made_unless_the_run_fails(news):
         (news / name).write_bytes(b"yesterday\n")
     message = refused(news, "dedup", "bad.tsv", "-o", "out.tsv", "--removed", "removed.tsv")
     assert message.startswith("lsh: error: bad.tsv, line 2: ")
-
-
-@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no /dev/shm")
-def test_a_file_in_memory_is_a_file(news):
-    """Only streams such as /dev/stdout are written to directly, not every file below /dev."""
-    place = Path("/dev/shm") / f"lsh-test-{os.getpid()}.txt"
-    try:
-        for _ in range(2):
-            done(news, "dedup", "news.txt", "-o", place)
-            assert place.read_bytes() == KEPT
-    finally:
-        place.unlink()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
-import re
 import sys
 from collections import Counter
 from itertools import combinations
@@ -20,7 +19,6 @@ import reference
 from running import SAMPLE, done, lsh, process, refused, rows, sample
 
 import lsh as package
-from lsh.command import console
 
 A = b"the old observatory dome turns once more after nineteen years"
 B = b"bakers walked out on wednesday and the shelves stayed empty"
@@ -70,22 +68,6 @@ def test_ids_of_pairs(tmp_path):
     (tmp_path / "in.tsv").write_bytes(b"x\xff\t" + A + b"\ntab \\t\t" + A + b"\ny\t" + B + b"\n")
     lines = done(tmp_path, "pairs", "in.tsv", "--json").splitlines()
     assert [json.loads(line) for line in lines] == [{"a": "x\udcff", "b": "tab \\t", "similarity": 1.0}]
-
-
-def test_pairs_say_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(console, "MIN_SECONDS", 0.0)
-    (tmp_path / "in.txt").write_bytes(A + b"\n" + B + b"\n" + A + b"\n")
-    line = lsh(tmp_path, "pairs", "in.txt").stderr.decode()
-    number = r"\d+(\.\d+)?"
-    assert re.fullmatch(
-        rf"3 documents, 1 pair, {number} seconds, {number} MB/s(, peak memory {number} [KMG]B)?\n", line
-    )
-    assert "in.txt is in both INPUTs" in refused(tmp_path, "pairs", "in.txt", "./in.txt")
-    (tmp_path / "copy.txt").write_bytes((tmp_path / "in.txt").read_bytes())
-    line = lsh(tmp_path, "pairs", "in.txt", "copy.txt").stderr.decode()
-    assert line.startswith("3 documents and 3 documents, 5 pairs, ")
-    assert lsh(tmp_path, "pairs", "in.txt", "-q").stderr == b""
-    assert lsh(tmp_path, "pairs", "in.txt", "-v").stderr.decode().startswith("MinHasher(128, ")
 
 
 # compare.
@@ -141,7 +123,7 @@ def test_compare_unpacks(tmp_path):
     "dropped", [None, "--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize"]
 )
 def test_normalisations(tmp_path, dropped):
-    """With all four options the texts are equal; without any one of them they differ. This holds for each command."""
+    """With all four options the texts are equal; without any one of them they differ."""
     texts = ["The  caf\u00e9, at Last\n".encode(), "the cafe\u0301 at last\n".encode()]
     for name, data in (("a.txt", texts[0]), ("b.txt", texts[1]), ("in.txt", b"".join(texts))):
         (tmp_path / name).write_bytes(data)
@@ -153,14 +135,6 @@ def test_normalisations(tmp_path, dropped):
     assert bool(done(tmp_path, "pairs", "in.txt", "--threshold", 1, "--ngram", 3, *given)) == same
     counts = json.loads(done(tmp_path, "dedup", "in.txt", "--dry-run", "--json", "--threshold", 1, *given))
     assert counts["removed"] == int(same)
-    keywords = {option[2:].partition("=")[0].replace("-", "_"): True for option in given}
-    keywords |= {"normalize": "NFC"} if "normalize" in keywords else {}
-    shingles = package.Shingles(3, **keywords)
-    texts = [text.removesuffix(b"\n") for text in texts]
-    stats = json.loads(done(tmp_path, "stats", "in.txt", "--ngram", 3, *given, "--json"))
-    assert stats["shingles"]["max"] == max(len(shingles.of(text)) for text in texts)
-    planned = package.plan(shingles=shingles, background=texts, documents=2)
-    assert done(tmp_path, "plan", "--sample", "in.txt", "--ngram", 3, *given).decode().startswith(f"{planned}\n")
 
 
 # plan.
@@ -285,24 +259,6 @@ def test_stats_of_odd_texts(tmp_path):
     assert found["lengths"] is found["shingles"] is None
     assert found["documents"] == found["exact_duplicates"] == 0
     assert "documents" in done(tmp_path, "stats", "in.txt").decode()
-
-
-def test_stats_print_the_same_figures(tmp_path, monkeypatch):
-    monkeypatch.setattr(console, "MIN_SECONDS", 0.0)
-    found = json.loads(done(tmp_path, "stats", SAMPLE, "--json"))
-    result = lsh(tmp_path, "stats", SAMPLE)
-    printed = result.stdout.decode()
-    table = dict(re.findall(r"^(.+?)  +([\d,]+)$", printed, re.MULTILINE))
-    numbers = {name: int(number.replace(",", "")) for name, number in table.items()}
-    expected = {"documents": 200, "bytes of text": found["bytes"], "empty": 0, "without shingles": 0, "missing": 0}
-    expected["exact duplicates"] = found["exact_duplicates"]
-    for name in ("lengths", "shingles"):
-        expected |= {f"{name}: {part}": round(number) for part, number in found[name].items()}
-    assert numbers == expected
-    assert printed.endswith("Lengths are in bytes; shingles are the distinct ones of 8 characters, of 200 texts.\n")
-    assert result.stderr == b"text: column 2; id: column 1\n"
-    assert lsh(tmp_path, "stats", SAMPLE, "-q").stderr == b""
-    assert re.search(rb"seconds, .* MB/s", lsh(tmp_path, "stats", SAMPLE, "-v").stderr)
 
 
 def test_stats_count_the_shingles_of_some_of_many(tmp_path):

@@ -18,8 +18,8 @@ from reading import write_records
 from running import SAMPLE, done, json_lines, lsh, refused, sample
 
 import lsh as package
-from lsh.command import console, indexing
 from lsh.command import index as verbs
+from lsh.command import indexing
 from lsh.segments import manifest
 from lsh.store.index import Index
 
@@ -62,16 +62,9 @@ def test_create(tmp_path):
     with Index.open(tmp_path / "b.index") as index, Index.open(tmp_path / "c.index") as screen:
         assert (index.bands, index.threshold) == (package.Bands(20, 6), 0.75)
         assert (screen.bands, screen.threshold) == (package.Bands(80, 3), 0.4)
-    said = lsh(tmp_path, "index", "create", "x.index").stderr.decode()
+    done(tmp_path, "index", "create", "x.index")
     with Index.open(tmp_path / "x.index") as index:
         assert index.plan == package.plan(0.8, 0.99, num_seeds=128)
-        expected = f"x.index: 19 bands, {index.bands.to_string()}, find documents at 0.8 with probability "
-    assert said.startswith(expected)
-    assert "--texts" not in said
-    said = lsh(tmp_path, "index", "create", "z.index", "--texts", "none").stderr.decode()
-    assert "probability 0.50" in said
-    assert "--texts none: similarities are estimated" in said
-    assert "need --verify sketch" in said
 
 
 # Adding and asking.
@@ -144,15 +137,6 @@ def test_times_of_parquet(tmp_path):
         done(tmp_path, "index", "add", "x.index", "x.parquet", "--time-field", name)
         with Index.open(tmp_path / "x.index") as index:
             assert {doc_id: index.time_of(doc_id) for doc_id in index} == {"5": expected, "6": None}
-
-
-def test_urls_are_read(tmp_path):
-    fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
-    with fsspec.open("memory://index-test/a.txt", "wb") as file:
-        file.write(b"one text\nanother text\n")
-    done(tmp_path, "index", "create", "x.index")
-    done(tmp_path, "index", "add", "x.index", "memory://index-test/*.txt")
-    assert list(Index.open(tmp_path / "x.index")) == ["memory:///index-test/a.txt:1", "memory:///index-test/a.txt:2"]
 
 
 def test_records_without_ids_are_named_by_file_and_number(tmp_path):
@@ -235,18 +219,6 @@ def test_bad_times_and_empty_ids_are_skipped_like_bad_lines(tmp_path):
     with Index.open(tmp_path / "x.index") as index:
         assert [index.time_of(doc_id) for doc_id in ("a", "e")] == [1704067200, 1704412800]
         assert index.text_of("e") == b"five texts"
-
-
-def test_the_number_of_threads_is_passed_on(folder, monkeypatch):
-    given = []
-    for name in ("add_docs", "query_docs"):
-        real = getattr(Index, name)
-        monkeypatch.setattr(Index, name, lambda *a, real=real, **k: (given.append(k["num_threads"]), real(*a, **k))[1])
-    (folder / "n.jsonl").write_bytes(b'{"id": "x", "text": "good"}\n')
-    for verb in ("index", "query"), ("index", "add"), ("screen",):
-        more = ["--check", "--recommend", "0.8"] if verb == ("screen",) else []
-        done(folder, *verb, "a.index", "n.jsonl", "--num-threads", "1", *more)
-    assert given == [1, 1, 1]
 
 
 def test_old_documents_expire(tmp_path):
@@ -483,42 +455,6 @@ def test_an_interrupted_run_continues_after_other_commands(tmp_path, interrupted
         assert "d0" not in index
         assert "d100001" not in index
         assert index.text_of("d1") == b"a newer version"
-
-
-def test_few_interrupted_commands_are_remembered(tmp_path, interrupted, small_steps):
-    write_lines(tmp_path / "x.jsonl", range(9_000))
-    with Index.open(tmp_path / "x.index", "a") as index:
-        earlier = {f"add {number}": {"file": 0, "count": 1, "time": 1000 - number} for number in range(40)}
-        earlier["add 39"]["time"] = "a text"
-        index._commit(earlier | {"add": {"digest": "0", "file": 0, "count": 1}, "screen": {"reject": 0.7}})
-    interrupted(1, "x.jsonl")
-    names = list(manifest.read_manifest(str(tmp_path / "x.index")).note)
-    assert {name for name in names if len(name) < 10} == {"screen", *(f"add {number}" for number in range(16))}
-    assert len(names) == 18
-
-
-@pytest.mark.slow
-def test_progress_is_in_bytes(tmp_path, monkeypatch):
-    """Of all files together, and it never decreases."""
-    shown = []
-
-    def progress(quiet, output, streams, verbose):
-        assert verbose  # so that a log has lines of progress, too
-        return console.Meter(lambda *drawn: shown.append(drawn), streams)
-
-    monkeypatch.setattr(console, "progress", progress)
-    for number in range(2):
-        write_lines(tmp_path / f"{number}.jsonl", range(3_000))
-    size = sum((tmp_path / f"{number}.jsonl").stat().st_size for number in range(2))
-    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    for command in (["index", "add"], ["index", "query"]):
-        shown.clear()
-        done(tmp_path, *command, "x.index", "0.jsonl", "1.jsonl", "-v")
-        places = [place for _, place, _, _ in shown]
-        assert {(total, unit) for _, _, total, unit in shown} == {(size, "byte")}
-        assert places == sorted(set(places))
-        assert places[-1] == size
-        assert len(places) >= 2
 
 
 @pytest.mark.few(1)

@@ -12,12 +12,9 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
-import struct
 import subprocess
 import sys
-import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -152,21 +149,6 @@ def test_a_run_in_this_process_leaves_it_as_it_was(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [None, "lsh", "lsh-dedup"])
-def test_an_unknown_level_is_one_line_of_error(tmp_path, name):
-    """Of ``python -m lsh``, and of the installed commands."""
-    script = tmp_path / str(name)
-    script.write_text(f"import sys\n{MAIN}\nsys.exit(main())\n", encoding="ascii")
-    python = ["-m", "lsh"] if name is None else [script]
-    message = refused(tmp_path, "version", run=process, python=python, env={"LSH_SIMD": "sse9"})
-    assert message.startswith("lsh: error: LSH_SIMD must name a level that this CPU has (")
-    assert "'sse9'" in message
-    if name is not None and (path := shutil.which(name, path=str(Path(sys.executable).parent))):  # if it is installed
-        result = subprocess.run([path, "--version"], cwd=tmp_path, capture_output=True, timeout=TIMEOUT)
-        assert (result.returncode, result.stdout) == (0, done(tmp_path, "--version"))
-
-
-@pytest.mark.slow
 def test_locale_changes_nothing(tmp_path):
     line = "été\tUn vélo bleu à vendre, très peu utilisé, à retirer près de la gare.\n"
     (tmp_path / "in.tsv").write_text(line + line.replace("été", "夏"), encoding="utf-8", newline="\n")
@@ -256,53 +238,6 @@ def test_a_closed_standard_stream_is_an_error(news, arguments, closed, code):
     assert result.returncode == code
     assert result.stderr.startswith(b"lsh: error: " if code else b"")
     assert set(contents(news)) == ({"news.txt"} if code else {"news.txt", "out.txt"})
-
-
-def terminal_output(folder: Path, program: str, *arguments: str, size: tuple[int, int] = (24, 100)) -> bytes:
-    """Return what a program writes to standard error if that is a terminal; standard output must be `KEPT`."""
-    pty, fcntl, termios = (
-        pytest.importorskip(name, reason="no terminals on this system") for name in ("pty", "fcntl", "termios")
-    )
-    terminal, end = pty.openpty()
-    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-    with tempfile.TemporaryFile() as stdout:
-        with subprocess.Popen(
-            [sys.executable, "-c", program, *arguments], cwd=folder, stdout=stdout, stderr=end, env=environment()
-        ) as running:
-            os.close(end)
-            written = b""
-            while True:  # a terminal holds 4 KB: the process waits until they are read
-                try:
-                    piece = os.read(terminal, 1 << 16)
-                except OSError:  # the other end is closed
-                    break
-                if not piece:
-                    break
-                written += piece
-            running.wait(TIMEOUT)
-        os.close(terminal)
-        assert running.returncode == 0
-        stdout.seek(0)
-        assert stdout.read() == KEPT
-    return written
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [(24, 100), (0, 0)], ids=["of 100 columns", "that does not tell its width"])
-@pytest.mark.parametrize("bars", [False, True])
-def test_progress_on_a_terminal(news, bars, size):
-    """A bar for each stage with tqdm, one line that is redrawn without it; the last line replaces it."""
-    if bars:
-        pytest.importorskip("tqdm", reason="the bars are tqdm's")
-    without = "" if bars else "import sys; sys.modules['tqdm'] = None; "
-    program = f"{without}{MAIN}; raise SystemExit(main())"
-    written = terminal_output(news, program, "dedup", "news.txt", "-o", "-", size=size)
-    assert b"fingerprints: " in written
-    assert (b"fingerprints: 100%" in written) == bars
-    bars_drawn = [line for line in re.split("[\r\n]+", written.decode()) if "%|" in line]
-    assert all(len(line) <= (size[1] or 80) for line in bars_drawn)
-    assert re.search(rb"\r\x1b\[K4 documents, 2 removed, [^\r\n]*\r\n$", written)
-    assert terminal_output(news, program, "dedup", "news.txt", "-o", "-", "-q", size=size) == b""
 
 
 # Signals.
@@ -466,16 +401,3 @@ def test_a_stream_without_a_descriptor(news, monkeypatch):
     monkeypatch.setattr(sys, "stdout", stream)
     assert main(["stats", "news.txt", "-q"]) == 0
     assert stream.getvalue().startswith("documents")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("program", "given", "expected"), [("lsh", None, "1"), ("lsh", "2", "2"), ("other", None, "")])
-def test_threads_of_blas(program, given, expected, tmp_path):
-    """The command lets the BLAS of numpy start no threads, unless the user sets their number."""
-    variables = {name: value for name, value in environment().items() if name != "OPENBLAS_NUM_THREADS"}
-    variables |= {} if given is None else {"OPENBLAS_NUM_THREADS": given}
-    code = f"import sys; sys.argv[0] = {program!r}; import lsh, os; print(os.environ.get('OPENBLAS_NUM_THREADS', ''))"
-    run = subprocess.run(
-        [sys.executable, "-c", code], env=variables, capture_output=True, cwd=tmp_path, text=True, timeout=TIMEOUT
-    )
-    assert run.stdout == f"{expected}\n"

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 
-import numpy as np
 import pytest
 from running import done
 from running import lsh as run
 
 import lsh
-from lsh import files, presets
-from lsh.command import inputs, options
+from lsh import files
+from lsh.command import options
 from lsh.command.console import Parser
 from lsh.command.options import RunOptions
 from lsh.engine.matching import Matching
 from lsh.files import ReadOptions
-from lsh.sketch import planning
 
 
-def parsed(line: str = "", preset: str | None = None) -> argparse.Namespace:
+def parsed(line: str = "") -> argparse.Namespace:
     parser = Parser(description="of a test")
     options.add_matching(parser)
     options.add_reading(parser)
     options.add_running(parser)
     namespace = parser.parse_args(line.split())
-    namespace.preset = preset
+    namespace.preset = None
     return namespace
 
 
@@ -58,19 +55,13 @@ def test_values_that_are_given():
     assert options.running(namespace) == RunOptions(3, 2_000_000, None, False, True)
 
 
-def test_bands_are_given_or_planned_once(tmp_path):
+def test_bands_are_given_or_planned():
     assert options.matching(parsed("--bands 20x6")).bands == lsh.Bands(20, 6)
     planned = options.matching(parsed("--recall 0.9 --threshold 0.7")).plan
     assert planned == lsh.plan(0.7, 0.9)
     unfiltered = options.matching(parsed("--recall 0.9 --threshold 0.7 --verify none")).plan
     assert unfiltered.recall_at(0.7) == unfiltered.probability(0.7) >= 0.9  # banding may use all of the allowed loss
     assert unfiltered.probability(0.7) < planned.probability(0.7)
-    (tmp_path / "in.txt").write_bytes(b"one text\nanother text\n")
-    for command in (["dedup", "--dry-run", "in.txt"], ["pairs", "in.txt"], ["plan"]):
-        planning._planned.cache_clear()
-        done(tmp_path, *command, "--threshold", "0.7", "--num-seeds", "64")
-        counts = planning._planned.cache_info()
-        assert (counts.misses, counts.hits) == (1, 0)
 
 
 @pytest.mark.parametrize("more", [[], ["--screen"]])
@@ -94,37 +85,3 @@ def test_a_run_with_a_drawn_seed_can_be_repeated(tmp_path):
     assert removed[0] == removed[1]
     said = run(tmp_path, "pairs", *command, "-v", "--random-state", str(state)).stderr
     assert f"random_state={state}".encode() in said
-
-
-@pytest.mark.parametrize("name", presets.NAMES)
-def test_a_preset(name):
-    assert options.PRESETS == presets.NAMES
-    matching = options.matching(parsed(preset=name))
-    assert matching == Matching(**presets.preset(name).options())
-    for given in (
-        *("--num-seeds 128", "--lowercase", "--strip-punctuation", "--normalize NFC", "--collapse-whitespace"),
-        "--random-state 7",
-    ):
-        with pytest.raises(ValueError, match=f"{given.split()[0]} cannot be combined with --preset"):
-            options.matching(parsed(given, preset=name))
-
-
-def test_a_stream_notes_what_it_read_once(tmp_path):
-    path = tmp_path / "in.jsonl"
-    path.write_bytes(b'{"id": "a", "text": "first"}\nbad\n{"id": "b", "text": null}\n{"id": "c", "text": "\xc3\xa9"}\n')
-    reading = dataclasses.replace(options.reading(parsed("--missing empty")), on_bad_line="skip")
-    with inputs.open_documents(reading, str(path)) as documents:
-        texts = inputs.TextStream([documents], with_sizes=True, with_sources=True)
-        for _ in range(2):
-            assert sum(len(piece) for piece in texts().pieces) == 3
-            assert texts.sizes.read().tolist() == [5, inputs.NO_TEXT, 2]
-            assert texts.sources.distinct == [str(path).encode()]
-            assert list(texts.sources) == [texts.sources[i] for i in range(3)] == texts.sources.distinct * 3
-            assert (texts.count, texts.num_bytes, texts.skipped, texts.hidden) == (3, 7, 1, 0)
-        found = [(position, record.id, record.text) for position, record in texts.at([2, 0, 2])]
-        assert found == [(0, b"a", b"first"), (2, b"c", "é".encode())]
-        assert list(texts.at([])) == []
-        assert [batch.tolist() for batch in texts.take(np.array([1, 2], np.int32))] == [[None, "é".encode()]]
-        ids = texts.ids(np.array([2, 0, 2]))
-        assert ids.of(np.array([2, 2, 0])) == [b"c", b"c", b"a"]
-        assert texts.ids(np.empty(0, np.int64)).of(np.empty(0, np.int64)) == []

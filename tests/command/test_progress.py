@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-import gzip
 import io
 
 import pytest
 from reading import COMPRESSIONS, pack
 from running import done
 
-from lsh.command import console, inputs
-from lsh.files import ReadOptions
+from lsh.command import console
 
-READING = ReadOptions()
 LINES = b"".join(b"line %d of many, and as long as a line of a file should be, %d\n" % (i, i**5) for i in range(40_000))
 
 
@@ -63,65 +59,6 @@ def test_stages_of_a_run(tmp_path, drawn, packed):
     assert {unit for stage, _, _, unit in drawn if stage in ("grouping", "comparing")} == {None}
 
 
-@pytest.mark.slow
-def test_stages_of_other_formats(tmp_path, drawn):
-    """Folders count the bytes of their files, tables their rows, and a pipe is as long as its copy."""
-    done(tmp_path, "dedup", "-", "--dry-run", "--format", "txt.gz", stdin=gzip.compress(LINES))
-    assert drawn.of("fingerprints")[-1] == len(gzip.compress(LINES))
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from pyarrow import parquet
-
-    lines = LINES.splitlines()
-    table = pyarrow.table({"text": lines, "id": [str(i) for i in range(len(lines))]})
-    parquet.write_table(table, tmp_path / "in.parquet", row_group_size=len(lines) // 3)
-    (tmp_path / "in").mkdir()
-    for number in range(1100):
-        (tmp_path / "in" / f"{number}.md").write_bytes(lines[number])
-    folder_size = sum(map(len, lines[:1100]))
-    for name, output, size in [
-        ("in.parquet", "out.parquet", (tmp_path / "in.parquet").stat().st_size),
-        ("in", "out", folder_size),
-    ]:
-        drawn.clear()
-        done(tmp_path, "dedup", name, "-o", output, "--threshold", "1")
-        for stage in ("fingerprints", "writing"):
-            places = drawn.of(stage)
-            assert len(places) >= (3 if stage == "writing" or name != "in" else 1)
-            assert places[-1] == size
-
-
-def test_passes_of_streams(tmp_path):
-    """While the second of two files is read again, the first one counts as done; before that it does not.
-
-    Within a stage the position never decreases. A new stage starts at 0; an unchanged position is not redrawn.
-    """
-    streams = []
-    for number in (1, 2):
-        (tmp_path / f"{number}.txt").write_bytes(b"a line\n" * number)
-        streams.append(inputs.TextStream([inputs.open_documents(READING, str(tmp_path / f"{number}.txt"))]))
-    shown = Drawn()
-    meter = console.Meter(shown, streams)
-    for stage in ("fingerprints", "texts"):
-        for stream in streams:
-            for _ in stream().pieces:
-                meter(stage, 1, None)
-        assert shown.of(stage) == [7, 21]
-    for place in (0, 3, 2, 3, 10, 10, 11):
-        meter.bytes("writing", place, 10)
-    meter.bytes("report", 0, 10)
-    assert (shown.of("writing"), shown.of("report")) == ([0, 3, 10], [0])
-
-
-def test_the_whole_run_in_a_line(monkeypatch):
-    times = iter([0.0, 0.0, 5.0, 40.0])
-    monkeypatch.setattr("lsh.base.progress.time.perf_counter", lambda: next(times))
-    monkeypatch.setattr("sys.stderr", log := io.StringIO())
-    meter = console.progress(False, "out.gz", [], verbose=True, later={"writing": 4.0})
-    for done_now in (0, 1, 4):
-        meter("grouping", done_now, 8)
-    assert log.getvalue() == ("grouping: 4 of 8 bands, 0 a second, 0:40 left; whole run about 3:46 left\n")
-
-
 def test_a_log_gets_a_line_from_time_to_time(monkeypatch):
     """Where standard error is no terminal, a verbose run prints a plain line each 30 seconds, and none at the end."""
     times = iter([0.0, 1.0, 29.0, 31.0, 60.0, 62.0, 100.0, 200.0])
@@ -149,23 +86,3 @@ def test_a_log_gets_no_progress_otherwise(monkeypatch, quiet, verbose):
         meter.bytes("writing", place, 4)
         meter.reading("report")
     assert log.getvalue() == ""
-
-
-def test_an_error_is_below_the_last_bar(monkeypatch):
-    """The bar of a run that is interrupted is closed first, so that it is not drawn again below the message."""
-    pytest.importorskip("tqdm", reason="tqdm is not installed")
-
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setattr("sys.stderr", terminal := Terminal())
-    meter = console.progress(False, "out.tsv")
-    meter.bytes("fingerprints", 1, 100)
-    console.fail("interrupted", 130)
-    del meter
-    gc.collect()
-    before, _, after = terminal.getvalue().partition("lsh: error: interrupted\n")
-    assert "fingerprints" in before
-    assert before.endswith("\n\r\x1b[K")
-    assert after == ""

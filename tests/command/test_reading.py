@@ -5,18 +5,13 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-import zlib
 from pathlib import Path
 
-import numpy as np
 import pytest
 from running import OTHER as B
 from running import STORY as A
 from running import done, lsh, refused
 
-from lsh.base import budget
-from lsh.base.budget import MemoryBudget
-from lsh.command import inputs
 from lsh.command.inputs import TextStream
 from lsh.storage import disk
 
@@ -110,26 +105,6 @@ def test_ids_that_repeat_are_noticed_once(tmp_path):
     message = b"--against: ids repeat: records 1 (a.txt) and 2 (b.txt) have the id '1'; name the files by one"
     assert message in lsh(tmp_path, *arguments, "a.txt", "b.txt").stderr
     assert b"repeat" not in lsh(tmp_path, *arguments, "[ab].txt").stderr
-
-
-@pytest.mark.parametrize(("most", "chunk"), [(1 << 23, 1 << 20), (7, 40), (1, 8)])
-def test_the_first_repeated_id(monkeypatch, most, chunk):
-    """Equal hashes of different ids are not a repetition. All keys are sorted and read at once, or some at a time."""
-    monkeypatch.setattr(inputs, "MAX_SORTED", most)
-    monkeypatch.setattr(budget, "CHUNK", chunk)
-
-    def first(*identities, key=lambda identity: zlib.crc32(identity)):
-        keys = MemoryBudget().column(np.uint64)
-        keys.append(np.array([key(identity) for identity in identities], np.uint64))
-        return inputs.first_repeated(keys, lambda positions: [identities[at] for at in positions.tolist()])
-
-    assert first() is None
-    assert first(*[b"%d" % i for i in range(100)]) is None
-    assert first(b"", b"a", b"b", b"") == (0, 3)
-    assert first(*[b"%d" % (i % 60) for i in range(100)]) == (0, 60)
-    assert first(b"a", b"b", b"b", b"a", b"b") == (1, 2)
-    assert first(b"ab", b"cd", b"ef", key=len) is None
-    assert first(b"ab", b"cd", b"x", b"cd", b"ab", key=len) in ((1, 3), (0, 4))
 
 
 def test_names_of_outputs_that_are_accepted(tmp_path):

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 import re
-import subprocess
-import sys
 
 import pytest
 import reference
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from running import done, environment
+from running import done
 
 import lsh as package
 from lsh.command import show
@@ -98,22 +95,6 @@ def test_only_the_differences_of_long_texts_are_shown(tmp_path):
     assert len(re.findall(r"^\[\.\.\. [\d,]+ characters \.\.\.\]$", printed, re.MULTILINE)) == 4
     found = json.loads(done(tmp_path, "show", "in.txt", "1", "2", "--json"))
     assert [one["a"] for one in found["differences"]] == ["word1990", ""]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("more", "colours"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
-def test_colours_on_a_terminal(news, more, colours):
-    pty = pytest.importorskip("pty", reason="no terminals on this system")
-    terminal, end = pty.openpty()
-    env = environment(**{"TERM": "xterm", **more})
-    env = {name: value for name, value in env.items() if name != "NO_COLOR" or name in more}
-    command = [sys.executable, "-m", "lsh", "show", "news.tsv", "a1", "b2"]
-    assert subprocess.run(command, cwd=news, stdout=end, env=env, timeout=60).returncode == 0
-    os.close(end)
-    printed = os.read(terminal, 1 << 16).decode()
-    os.close(terminal)
-    assert ("\x1b[31m[-nineteen-]\x1b[0m\x1b[32m{+seventeen+}\x1b[0m" in printed) == colours
-    assert ("[-nineteen-]{+seventeen+}" in printed) != colours
 
 
 def test_colours_are_drawn_around_the_marks():

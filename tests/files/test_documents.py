@@ -180,15 +180,6 @@ def test_files_that_do_not_go_together(tmp_path):
     assert "utf-16-be" in refusal([little, big], encoding="utf-16")
 
 
-def test_options_that_a_format_has_no_use_for(tmp_path):
-    path = file_of(tmp_path, "in.txt", b"one\n")
-    assert "--field is for .jsonl, .csv, .tsv, .parquet and .arrow" in refusal(path, field="text")
-    assert "leave it out" in refusal(path, header=True)
-    for options in [{"on_bad_line": "ignore"}, {"missing": "none"}]:
-        with pytest.raises(ValueError, match="must be one of"):
-            files.Documents(path, **options)
-
-
 # By the command: a format from end to end, and the message for a bad line.
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import json
 import math
 import sys
@@ -17,7 +16,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from lsh import files
-from lsh.files import blocks, documents, lines, text_formats
+from lsh.files import blocks, lines, text_formats
 from lsh.files._fields import count_lines, delimited_cells, json_fields
 
 MANY = sys.maxsize
@@ -281,30 +280,6 @@ def test_blocks_are_what_is_read_one_by_one(tmp_path, data, format, size):
         assert in_blocks == documents()
     kept = len(rows) if format != "csv" else len(in_blocks[0])
     assert len(in_blocks[0]) >= kept - in_blocks[1]
-
-
-@pytest.mark.parametrize(
-    ("format", "is_odd"), [*itertools.product(["jsonl", "csv", "tsv"], [False, True]), ("txt", False)]
-)
-def test_plain_files_are_read_in_blocks(tmp_path, format, is_odd, monkeypatch):
-    """The first document shows the fields; beside it, about two blocks around an odd record are read one by one."""
-    rows = [(f"n{i}", f'the text of number {i}, "é"', "here") for i in range(1000)]
-    path = tmp_path / f"in.{format}"
-    path.write_bytes(written(format, rows, {500: ODD_LINES[format][0 if format != "jsonl" else 3]} if is_odd else {}))
-    alone, reader = [], documents.READERS[format]
-    one = reader.one
-    monkeypatch.setattr(reader, "one", lambda self, record: alone.append(record) or one(self, record))
-    monkeypatch.setattr(blocks, "READ_SIZE", 1000)
-    monkeypatch.setattr(blocks, "PROBE_SIZE", 100)
-    options = {} if format == "txt" else {"on_bad_line": "skip"}
-    with files.Documents(str(path), header=True if format == "tsv" else None, **options) as source:
-        found = [record.text for record in source.records()]
-        assert len(found) + source.skipped == 1000 + is_odd
-    if is_odd:
-        assert 2 <= len(alone) <= 100
-    else:
-        assert found == [text.encode() for _, text, _ in rows]
-        assert len(alone) == (1 if format == "jsonl" else 0)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])

@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from reading import BOM, DOCUMENTS, HEADS, TEXTS, file_of, kept, pack, read, refusal, texts, write_records
+from reading import BOM, DOCUMENTS, HEADS, TEXTS, kept, pack, read, refusal, texts, write_records
 from running import lsh
 
 from lsh import files
@@ -59,13 +59,6 @@ def test_hidden_files_are_counted_or_asked_for(tmp_path):
     assert "unknown ending .bin" in refusal(str(tmp_path / "in"), pattern=".*")
     hidden = read(str(tmp_path / "in"), FILES, pattern=".*")
     assert [identity for identity, _ in hidden] == [b"..txt", b".git/b.bin", b".git/config.txt"]
-
-
-def test_a_pattern_that_nothing_matches(corpus, tmp_path):
-    assert "no file matches the pattern '*.html'; correct --pattern" in refusal(str(corpus), pattern="*.html")
-    (corpus / ".a.xml").write_bytes(b"")
-    message = "no file matches the pattern '*.xml' but 1 hidden file; correct --pattern"
-    assert message in refusal(str(corpus), pattern="*.xml")
 
 
 @pytest.mark.parametrize("format", [None, FILES, files.Format("jsonl", "")])
@@ -183,16 +176,6 @@ def test_a_folder_with_several_links_is_read_once(linked):
     assert ids(linked) == ["a.txt", *others, "c/b.txt", "c/deep/c.txt", "deep/d.txt"]
 
 
-def test_a_link_into_a_hidden_folder(linked):
-    """As hidden files are not read, a folder that is found there counts for the link, too."""
-    (linked / ".store").mkdir()
-    (linked / ".store" / "d.txt").write_text("d")
-    (linked / "shown").symlink_to(".store")
-    with files.Documents(str(linked)) as documents:
-        assert [record.id for record in documents.records()] == [b"a.txt", b"shown/d.txt"]
-        assert documents.hidden == 1
-
-
 @pytest.mark.parametrize("name", ["b.jsonl", "deep/b.jsonl"])
 @pytest.mark.parametrize(("to", "words"), [("gone.jsonl", "No such file"), ("b.jsonl", "symbolic links")])
 def test_a_link_that_leads_nowhere(shards, name, to, words):
@@ -286,8 +269,6 @@ def test_tables_of_a_folder_are_shards(tmp_path):
     ("others", "shown"),
     [
         ({"b_md": b"x"}, "'b.md' (a text); choose with --pattern '*.jsonl.gz', or use --format files"),
-        ({"README": b"x"}, "'README' (a text), 'a.jsonl.gz' (jsonl); choose with --pattern '*.jsonl.gz', or"),
-        ({"deep__b_csv": b"x"}, "'deep/b.csv' (csv); choose with --pattern '*.jsonl.gz', or use"),
         ({"b_png": b"x"}, "'b.png' (unknown ending .png); choose with --pattern '*.jsonl.gz', or use"),
     ],
 )
@@ -340,9 +321,3 @@ def test_a_format_is_for_the_files_of_a_folder(shards):
     assert "'notes.md' (a text)" in refusal(folder, tsv)
     assert read(folder, files.Format("txt", ""), pattern="*.md") == [(b"1", b"x")]
     assert "'notes.md' in it is not tsv; choose files with --pattern" in refusal(folder, tsv, pattern="*.md")
-
-
-def test_options_for_folders_need_one(tmp_path):
-    path = file_of(tmp_path, "a.txt", b"one\n")
-    assert "--format files is for folders, and this is a file; give the format" in refusal(path, FILES)
-    assert "--pattern is for folders, and this is a file; remove --pattern" in refusal(path, pattern="*.txt")

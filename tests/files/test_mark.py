@@ -12,8 +12,6 @@ import pytest
 from reading import write_records
 from running import done, refused
 
-import lsh
-
 A = "the ferry left the harbour at nine with two hundred passengers and a brass band on board"
 B = "growers in the valley expect a poor year for pears since the frost came late in the spring"
 TEXTS = [A, B, A, A + "!", B, "a text of its own"]
@@ -182,21 +180,6 @@ def test_ids_of_other_types(tmp_path):
     (tmp_path / "out.a.parquet").unlink()
     marked(tmp_path, "a.parquet", "--against", "old.parquet")
     assert parquet.read_table(tmp_path / "out.a.parquet")["kept_id"].to_pylist() == ["old", None]
-
-
-def test_ids_of_an_index(tmp_path):
-    with lsh.Index.create(tmp_path / "an.index") as index:
-        index.add(A, b"\xffid")
-    (tmp_path / "a.jsonl").write_text(json.dumps({"id": 1, "text": A}) + "\n\n")
-    found = json.loads(marked(tmp_path, "a.jsonl", "--against-index", "an.index"))
-    assert (found["kept_id"], found["side"]) == ("\udcffid", "old")
-    (tmp_path / "a.csv").write_text(f"id,text\n1,{A}\n")
-    assert b",\xffid,1.0,old\n" in marked(tmp_path, "a.csv", "--against-index", "an.index")
-    (tmp_path / "w.csv").write_bytes(f"id,text\n1,{A}\n".encode("utf-16"))
-    error = refused(
-        *(tmp_path, "dedup", "w.csv", "-o", "x.csv", "--mark", "--encoding", "utf-16", "--against-index", "an.index")
-    )
-    assert "w.csv: record 1: the id of the kept document cannot be written in utf-16" in error
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.jsonl"])

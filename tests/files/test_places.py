@@ -86,20 +86,6 @@ def test_ranges_of_a_file(made, size):
     assert all(after - before > inputs.MAX_GAP for (_, before), (after, _) in pairwise(reads))  # all of one MAX_READ
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=30), st.integers(1, 60))
-def test_records_in_blocks(made, size):
-    steps = np.cumsum(np.array(made).ravel())
-    records = places.Located(steps[::2], steps[1::2], np.arange(len(made)))
-    found = list(records.blocks(size))
-    assert np.concatenate([block.begins for block in found]).tolist() == records.begins.tolist()
-    for block in found:
-        assert int((block.ends - block.begins)[:-1].sum()) < size
-        begins, ends = block.runs()
-        assert (begins[1:] > ends[:-1]).all()
-        covered = {at for begin, end in zip(begins.tolist(), ends.tolist()) for at in range(begin, end)}
-        assert covered == {at for begin, end in zip(*block[:2]) for at in range(begin, end)}
-
-
 # ---- files ----
 
 
@@ -201,14 +187,3 @@ def test_a_file_that_is_cut_while_it_is_copied(tmp_path):
     os.truncate(path, 100)
     with pytest.raises(files.InputError, match="changed"):
         next(parts)
-
-
-def test_the_position_ascends_while_several_files_are_copied(tmp_path):
-    """Also where a thread has read all of a file, and closed it, before its last parts are written."""
-    paths = [file_of(tmp_path, f"{name}.txt", b"a line\n" * 500_000) for name in "ab"]
-    reported: list[int] = []
-    with files.Documents(paths) as documents, files.target(documents, str(tmp_path / "out.txt")) as target:
-        files.write_kept(documents, [True] * documents.count, target, reported.append)
-        assert documents.position == 0  # no file is open
-    assert reported == sorted(reported)
-    assert documents.size // 2 < reported[-1] <= documents.size

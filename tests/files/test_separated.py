@@ -10,7 +10,6 @@ from reading import BOM, file_of, kept, read, refusal, texts
 
 from lsh import files
 from lsh.command.console import worded
-from lsh.files import blocks
 
 
 @pytest.mark.parametrize(
@@ -72,13 +71,11 @@ def test_empty_lines_of_csv_are_no_records(tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "line", "problem"),
     [
-        ("in.csv", b"id,text\na,one\nb\nc,three\n", 3, ""),
         ("in.csv", b"id,text\na,one\nb,two,2\n", 3, ""),
         ("in.csv", b'id,text\na,"one\n\n"\nb,"two"2\nc,three\n', 5, ""),
         ("in.csv", b"id,text\na,one\nb,two\rtwo\n", 3, ""),
         ("in.csv", b'id,text\na,one\nb,"two\nc,three\n', 3, ""),
         ("in.tsv", b"1\tone\n2\ttwo\nthree\n", 3, "expected 2 columns or more, as in line 1, got 1"),
-        ("in.tsv", b"1\tone\n\n", 2, "expected 2 columns or more, as in line 1, got 1"),
         ("in.tsv", b"one\ntwo\n3\tthree\n", 3, "expected 1 column, as in line 1, got 2"),
     ],
 )
@@ -229,12 +226,6 @@ def test_another_delimiter_is_seen(tmp_path, name, line, typed):
     assert len(texts(path, delimiter=other, header=True, field="2")) == 1
 
 
-@pytest.mark.parametrize("line", [b"1;one, two\n", b"one; two\n"])
-def test_another_delimiter_is_seen_without_a_header(tmp_path, line):
-    path = file_of(tmp_path, "in.csv", line)
-    assert "--delimiter ';', or --delimiter ',' if that is wrong" in refusal(path, header=False)
-
-
 def test_no_other_delimiter(tmp_path):
     """Delimiters in a quoted cell, and in cells after the first, are text."""
     for data in (b'"a; b"\nc\n', b'1,"a; b"\n2,c\n', b"1,a; b | c\n2,d\n", b'"a\nb; c"\n"d"\n'):
@@ -269,14 +260,11 @@ def test_notes_on_columns(tmp_path):
     three = b"id,section,text\n1,a,b\n"
     assert notes("in.csv", three) == ["text: column 3 'text'; id: column 1 'id'"]
     assert notes("in.csv", three, field="2, text") == ["text: column 2 'section' + column 3 'text'; id: column 1 'id'"]
-    assert notes("in.csv", three, id_field="none") == ["text: column 3 'text'; id: record number"]
     assert notes("in.tsv", b"1\ta\n") == ["text: column 2; id: column 1"]
     assert notes("in.tsv", b"a\n") == ["text: column 1; id: record number"]
     assert notes("in.csv", b"text,doc_id\na,1\n") == [
         "text: column 1 'text'; id: record number; if 'doc_id' is the id, give --id-field doc_id"
     ]
-    assert notes("in.csv", b"text,doc_id\na,1\n", id_field="none") == ["text: column 1 'text'; id: record number"]
-    assert notes("in.csv", b"text,paid,valid\na,1,1\n") == ["text: column 1 'text'; id: record number"]
     named = {"field": "a.b,text", "id_field": "key"}
     line = b'{"text": "a", "a": {"b": "c"}, "key": 1}\n'
     assert notes("in.jsonl", line, **named) == ["text: field 'a.b' + field 'text'; id: field 'key'"]
@@ -284,26 +272,7 @@ def test_notes_on_columns(tmp_path):
     assert notes("in.csv", b"") == []
     bad = "byte 0xe9 is not UTF-8; if the file has another encoding, name it with --encoding"
     assert notes("in.txt", b"a\n\xc3\xa9\ncaf\xe9\n\xe9\n") == [f"{tmp_path}/in.txt, line 3: {bad}"]
-    assert notes("in.csv", b"text\n\ncaf\xe9\n")[0] == f"{tmp_path}/in.csv, line 3: {bad}"
-    assert notes("in.tsv", b"1\tcaf\xe9\n")[0] == f"{tmp_path}/in.tsv, line 1: {bad}"
     assert notes("in.txt", b"caf\xe9\n", encoding="latin-1") == []
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
-def test_bytes_that_are_not_utf8_are_found_in_pieces(monkeypatch, size):
-    monkeypatch.setattr(blocks, "CHECKED_BYTES", size)
-    text = "a\né\n\u20ac\n\U0001f600\n".encode()
-    assert blocks.not_utf8(text * 3, "in", 1) == ""
-    for cut in range(len(text)):
-        for odd in (b"\xff", b"\xe2\x82"):
-            data = text[:cut] + odd + b"\n" + text
-            with pytest.raises(UnicodeDecodeError) as caught:
-                data.decode()
-            place = caught.value.start
-            line = 5 + data[:place].count(b"\n")
-            assert str(blocks.not_utf8(data, "in", 5)).startswith(
-                f"in, line {line}: byte 0x{data[place]:02x} is not UTF-8"
-            )
 
 
 def test_the_limit_of_csv_is_put_back(tmp_path):

@@ -213,15 +213,6 @@ def test_large_row_groups_are_written_in_parts(tmp_path, monkeypatch):
     assert parquet.read_table(tmp_path / "out.parquet").equals(table)
 
 
-def test_options_of_text_are_not_for_tables(form):
-    path = form.write(table_of(1))
-    assert "header" in refusal(path, header=True)
-    assert "--on-bad-line skip is for files of text" in refusal(path, on_bad_line="skip")
-    assert "--encoding is for files of text" in refusal(path, encoding="utf-8")
-    assert "--delimiter is for .csv and .tsv" in refusal(path, delimiter=";")
-    assert "--field" in refusal(path, field="absent")
-
-
 def test_odd_columns(form):
     """Two columns of the same name are refused; a column of nulls has missing texts."""
     twice = pyarrow.table([pyarrow.array(["a"]), pyarrow.array(["b"])], names=["text", "text"])

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 from reading import write_records
-from running import SAMPLE, contents, done, environment, refused, sample
+from running import SAMPLE, contents, done, environment, sample
 
 import lsh as package
 from lsh import presets, report
@@ -139,21 +139,6 @@ def test_a_plot_of_a_plan(tmp_path, name, start):
         assert f"sketch filter: {recall} ".encode() in drawn  # in a comment: glyphs are paths
     done(tmp_path, "plan", *options, "--plot", name)
     assert (tmp_path / name).read_bytes() == drawn
-
-
-def test_a_plot_is_not_the_corpus(tmp_path):
-    (tmp_path / "corpus.svg").write_bytes(b"a text\n")
-    message = refused(tmp_path, "plan", "--sample", "corpus.svg", "--format", "txt", "--plot", "corpus.svg")
-    assert "--plot must not be --sample" in message
-
-
-def test_skipped_lines_are_counted_with_a_report(tmp_path):
-    lines = [b'{"text": "%d and nothing else"}\n' % (i * 7919**3) for i in range(20_000)]
-    (tmp_path / "in.jsonl").write_bytes(b"".join(lines) + b"bad\n" * 7)
-    answer = done(
-        tmp_path, "dedup", "in.jsonl", "--dry-run", "--report", "r.html", "--on-bad-line", "skip", "--json", "-q"
-    )
-    assert json.loads(answer)["skipped"] == 7
 
 
 # The picture in the README.

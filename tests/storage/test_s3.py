@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 from cutting import Cut, Proxy
-from running import DEFAULT_SIGNALS, contents, done, environment, lsh, process, refused
+from running import DEFAULT_SIGNALS, contents, done, environment, lsh, refused
 
 from lsh.storage import remote
 
@@ -140,24 +140,6 @@ def test_shards(tmp_path, bucket):
     assert f"OUTPUT must be a new or an empty folder, got {bucket.url}/out/" in message
 
 
-def test_parquet_reads_only_the_columns_it_needs(tmp_path, bucket):
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from pyarrow import parquet
-
-    draw = random.Random(1)
-    texts = [line.split("\t")[1] for line in lines(1500).decode().splitlines()]
-    ballast = [draw.randbytes(5000) for _ in texts]
-    table = pyarrow.table({"before": ballast, "text": texts, "after": ballast})
-    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=750, compression="none", use_dictionary=False)
-    source = bucket.put("a.parquet", (tmp_path / "a.parquet").read_bytes())
-    bucket.proxy.clear()
-    done(tmp_path, "stats", source)
-    assert bucket.proxy.received < 3_000_000  # of 15 MB, read twice
-    done(tmp_path, "dedup", source, "-o", f"{bucket.url}/out.parquet")
-    done(tmp_path, "dedup", "a.parquet", "-o", "out.parquet")
-    assert bucket.objects()["out.parquet"] == (tmp_path / "out.parquet").read_bytes()
-
-
 def test_a_version_of_an_object(tmp_path, bucket):
     bucket.filesystem.call_s3(
         "put_bucket_versioning", Bucket=bucket.name, VersioningConfiguration={"Status": "Enabled"}
@@ -214,38 +196,6 @@ def test_the_program_of_the_page(store):
     found = store.objects()
     written = b"".join(gzip.decompress(found[f"kept/part-{number}.tsv.gz"]) for number in range(4))
     assert written.count(b"\n") == 128
-
-
-@pytest.mark.slow
-def test_a_public_bucket(tmp_path, store, monkeypatch):
-    """Without credentials, the variable that the page names reads what everybody may read."""
-    store.filesystem.chmod(f"{store.name}/shards/part-0.tsv.gz", acl="public-read")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
-    assert "FSSPEC_S3_ANON=true" in PAGE.read_text(encoding="utf-8")
-    ran = process(tmp_path, "stats", f"{store.url}/shards/part-0.tsv.gz", env={"FSSPEC_S3_ANON": "true"})
-    assert ran.returncode == 0, ran.stderr
-    assert b"documents             50" in ran.stdout
-
-
-# ---- requests ----
-
-
-def test_parts_of_an_upload_are_large(bucket):
-    data = lines(50_000, 1000)
-    bucket.proxy.clear()
-    sink = remote.sink(f"{bucket.url}/out.tsv")
-    sink.open()
-    for start in range(0, len(data), 1 << 20):
-        sink.write(data[start : start + (1 << 20)])
-    sink.complete()
-    assert "out.tsv" not in bucket.objects()
-    assert bucket.uploads() == ["out.tsv"]
-    sink.commit()
-    assert bucket.proxy.count("PUT", "partNumber") == -(-len(data) // remote.PART)
-    assert bucket.proxy.count("POST") == 2  # the beginning and the completion
-    assert bucket.objects()["out.tsv"] == data
-    assert bucket.uploads() == []
 
 
 # ---- cut connections ----

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import gzip
-import io
 import os
 import stat
-import tempfile
 
 import numpy as np
 import pytest
@@ -166,27 +164,6 @@ def test_an_output_is_private_while_it_is_written(tmp_path, kind, private, usual
         target.commit()
     assert stat.S_IMODE(place.stat().st_mode) == (before or usual)
     assert os.umask(0o022) == 0o022
-
-
-def test_a_full_temporary_folder(tmp_path, monkeypatch):
-    """The message names the folder, its purpose and the setting that changes it."""
-    closed = []
-
-    class Full:
-        def write(self, data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        def close(self):
-            closed.append(self)
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Full())
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(OSError, match="a copy of news needs temporary files: No space") as caught:
-        disk.Copy(io.BytesIO(b"one\n"), "news")
-    assert caught.value.errno == errno.ENOSPC
-    assert caught.value.filename == str(tmp_path)
-    assert caught.value.strerror.endswith("set TMPDIR to another folder")
-    assert len(closed) == 1
 
 
 def test_a_full_disk_for_a_folder(tmp_path, monkeypatch):

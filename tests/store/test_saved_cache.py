@@ -56,10 +56,7 @@ def test_load_what_was_saved(tmp_path, hasher, monkeypatch):
 
 
 def test_a_saved_cache_is_an_index(tmp_path):
-    class Own(lsh.Cache):
-        pass
-
-    cache = Own(HASHERS[2], bands=lsh.Bands(8, 8))
+    cache = lsh.Cache(HASHERS[2], bands=lsh.Bands(8, 8))
     cache.add_doc("the ferry to the islands was late on monday", "a")
     cache.save(tmp_path / "saved")
     with Index.open(tmp_path / "saved", "a") as index:
@@ -70,8 +67,7 @@ def test_a_saved_cache_is_an_index(tmp_path):
         assert (match.id, match.similarity, match.verified) == ("a", 1.0, False)
         index.verify()
         index.add("the ferry to the islands was late on sunday", "b")
-    loaded = Own.load(tmp_path / "saved")
-    assert (type(loaded), list(loaded)) == (Own, ["a", "b"])
+    assert list(lsh.Cache.load(tmp_path / "saved")) == ["a", "b"]
     planned = lsh.Cache.create(HASHERS[2], threshold=0.7, recall=0.9)
     planned.save(tmp_path / "planned")
     with Index.open(tmp_path / "planned") as index:
@@ -109,8 +105,6 @@ def test_errors(tmp_path):
         other.add_docs(["one text", "another text"], ["a", doc_id])
         with pytest.raises((TypeError, ValueError), match=r"^the ids of the cache\[1\] must be"):
             other.save(tmp_path / "none")
-    with pytest.raises(FileNotFoundError):
-        lsh.Cache.load(tmp_path / "none")
     Index.create(tmp_path / "low").close()
     with pytest.raises(ValueError, match=r"low has no whole fingerprints \(sketch='8bit'\), .* sketch='full'$"):
         lsh.Cache.load(tmp_path / "low")

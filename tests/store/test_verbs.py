@@ -238,8 +238,6 @@ def test_matches_say_what_was_asked(store):
     assert repr(found) == f"Matches({list(found)!r}, recall={found.recall:.4g}, min_similarity=0.7)"
     rebuilt = eval(repr(found), vars(lsh))
     assert rebuilt == found == tuple(found)
-    assert repr(rebuilt) == repr(found)
-    assert repr(lsh.Matches([], 0.99999, 0.8)) == "Matches([], recall=0.99999, min_similarity=0.8)"
 
 
 def test_many_queries(store):
@@ -297,15 +295,6 @@ DELTA = np.timedelta64(5, "s")
 TWO = [sentence(1), sentence(2)]
 
 
-class Table:
-    """An object with columns, as a DataFrame."""
-
-    columns = ("a", "b")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
-
-
 def failing() -> Iterator[str]:
     yield sentence(1)
     raise ZeroDivisionError("the source broke")
@@ -326,21 +315,14 @@ BAD: dict[str, list[tuple[Any, str]]] = {
     "ids": [
         ("ab", f"{IN_ORDER}str; pass a list"),
         ({1, 2}, f"{IN_ORDER}set; pass a list"),
-        (5, f"{IN_ORDER}int; pass a list"),
-        (np.array(1), f"{IN_ORDER}ndarray"),
-        (Table(), r"ids must be one column, got a whole Table; pass table\['ids'\]"),
         ([1], r"ids must have one (id|element) for each (document|text) \(2\), got 1"),
-        (lambda: iter([1]), r"ids must have one (id|element) for each (document|text) \(2\), got 1"),
         ([1, 2, 3], r"ids must have one (id|element) for each (document|text) \(2\), got (3|more)"),
         (itertools.count, r"ids must have one (id|element) for each (document|text) \(2\), got more"),
         (failing, "the source broke|must be"),
-        ([1, {}], r"ids\[1\] must be .*, got dict"),
-        ([1, None], r"ids\[1\] must "),
         (np.array([1.0, np.nan]), r"ids\[[01]\] must be "),
     ],
     "fingerprint": [
         ([True] * 64, "fingerprint must hold uint32 components"),
-        (TWO[0], "an array or a sequence, got str; use add_doc for a text"),
         (ROW[1:], r"must have 64 components per fingerprint, got shape \(63,\)"),
         (ROW.astype(np.uint64), "must hold uint32 components, .* got uint64"),
         (np.array([ROW, ROW]), r"must be one .*, got an array of shape \(2, 64\)"),
@@ -365,7 +347,6 @@ BAD: dict[str, list[tuple[Any, str]]] = {
     "times": [
         ([1], "times must have one"),
         ([1, "2"], r"times\[1\] must be seconds"),
-        ([1, 2, 3], "times must have"),
         (3.0, "times must have one element for each document, in order, got float"),
     ],
     "top": [(value, "top must be") for value in (0, -1, 1.0, "2", True)],
@@ -474,34 +455,19 @@ def test_other_bad_questions(tmp_path, kind):
     for call in (lambda: store.query(id="who"), lambda: store.remove(id="who"), lambda: store.remove_ids(["who"])):
         with pytest.raises(KeyError, match=r"^'who'$"):
             call()
-    for call in (lambda: store.add_docs(lambda: TWO, [1]), lambda: store.query_docs(texts=lambda: TWO)):
-        with pytest.raises(
-            TypeError, match=r"^texts must be a collection of texts, got a function; call it, and pass "
-        ):
-            call()
-    with pytest.raises(TypeError, match="positional"):
-        store.query(TWO[0], 0.8)
     assert store.query(TWO[0], top=1, min_similarity=1) == store.query(TWO[0], min_similarity=np.array(0.9))
     for wrong in (True, 1.0, np.True_):  # they equal 1, which was given before
         with pytest.raises(TypeError, match="top must be a whole number"):
             store.query(TWO[0], top=wrong)
-    with pytest.raises(TypeError, match="min_similarity must be a number"):
-        store.query(TWO[0], min_similarity=True)
 
 
 # What a new cache or index refuses. An error names the parameter.
 CREATED: list[tuple[dict[str, Any], str]] = [
-    ({"threshold": 0.01}, r"num_seeds=(459|481) or more, or threshold=0\.03[68] or .* recall=0\.(723|676) or less"),
     ({"bands": lsh.Bands(20, 5)}, "^threshold must be given with bands, because .*; or pass a Plan as bands$"),
-    ({"bands": lsh.Bands(20, 5), "threshold": 0.8, "recall": 0.9}, "recall and bands cannot be combined"),
     ({"bands": lsh.Bands(1, 100), "threshold": 1e-9}, "threshold=1e-09 is too low for 1x100, which find no"),
-    ({"bands": lsh.Bands(20, 7), "threshold": 0.8}, "bands take 140 components, a fingerprint has 128"),
     ({"bands": lsh.plan(0.7, num_seeds=100), "threshold": 0.8}, "planned for threshold=0.7, got threshold=0.8"),
-    ({"bands": lsh.plan(0.7, num_seeds=100), "recall": 0.5}, "recall and bands cannot be combined"),
     ({"hasher": HASHER, "bands": lsh.plan(0.7)}, "bands are planned for num_seeds=128, got num_seeds=64"),
-    ({"hasher": HASHER, "num_seeds": 64}, "num_seeds and hasher cannot be combined"),
     ({"hasher": HASHER, "random_state": None}, "random_state and hasher cannot be combined"),
-    ({"hasher": HASHER, "shingles": lsh.Shingles(5)}, "shingles must be the hasher's"),
 ]
 
 
@@ -527,5 +493,3 @@ def test_random_state_means_what_it_means_elsewhere(made, tmp_path):
     assert len(drawn) == 3
     with lsh.Index.open(tmp_path / "drawn 0") as index:
         assert index.hasher.random_state in drawn
-    with pytest.raises(ValueError, match=r"^random_state and hasher cannot be combined; give one of them$"):
-        hasher("both", hasher=lsh.MinHasher(400), random_state=5)

@@ -5,7 +5,6 @@ After each of them, what `commit` returned for is there, nothing is half there, 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import random
@@ -297,43 +296,6 @@ def test_a_killed_writer(tmp_path, seed, times):
         if before > 100:
             folder, before = tmp_path / str(kill + 1), 0
             Index.create(folder, **SETTINGS).close()
-
-
-WRITING = """
-with Index.open(sys.argv[1], "a") as index:
-    for first in range(0, 400, 5):
-        index.add_docs([indexing.text(i) for i in range(first, first + 5)], range(first, first + 5))
-        if first >= 100:
-            for i in range(first - 100, first - 95):
-                index.remove(i)
-        index.commit()
-        if first % 50 == 0:
-            sys.stdin.readline()  # so that a slow reader sees several states
-"""
-
-
-@pytest.mark.slow
-def test_readers_have_snapshots_while_another_process_writes(tmp_path):
-    """Each commit adds five documents and removes five; it also merges segments and replaces logs."""
-    folder = tmp_path / "index"
-    Index.create(folder, **SETTINGS).close()
-    with started(WRITING, folder, stdin=subprocess.PIPE) as process, Index.open(folder) as index:
-        sizes = set()
-        while process.poll() is None:
-            index.refresh()
-            ids = sorted(index)
-            assert ids == list(range(ids[0], ids[0] + len(ids))) if ids else True
-            assert len(ids) % 5 == 0
-            assert len(ids) == 100 or not ids or ids[0] == 0
-            contents(index)
-            with Index.open(folder) as other:
-                assert len(other) % 5 == 0
-            sizes.add(tuple(ids[:1]))
-            with contextlib.suppress(BrokenPipeError):
-                os.write(process.stdin.fileno(), b"\n")
-        assert process.returncode == 0
-    assert len(sizes) > 3
-    assert sorted(reopened(folder)) == list(range(300, 400))
 
 
 # Damaged files.

@@ -510,7 +510,6 @@ def test_a_change_that_is_broken_off_is_mended(monkeypatch, step, call):
     ("arguments", "error", "message"),
     [
         ({"num_bands": 7}, AssertionError, r"num_bands must divide the number of seeds \(100\), got 7; use 5 or 10"),
-        ({"num_bands": 101}, ValueError, r"num_bands must divide the number of seeds \(100\), got 101; use .*100"),
         ({"num_bands": 0}, ValueError, "num_bands must be 1 or more, got 0"),
         ({"num_bands": Bands(10, 10)}, TypeError, "a whole number, got Bands; pass it by name, as bands=$"),
         ({"bands": 10}, TypeError, r"got int; write num_bands=10, or bands=lsh.Bands\(10, width\)$"),
@@ -531,12 +530,8 @@ def test_bad_questions():
             ask(doc_id="who")
         with pytest.raises(ValueError, match=r"^doc or doc_id must be given, got neither$"):
             ask()
-        with pytest.raises(TypeError, match=r"doc must be str, .* got int"):
-            ask(5, 1)  # even with a known id
         with pytest.raises(TypeError, match=r"^doc_id must be hashable, got list$"):
             ask(FERRY, [1])
-    with pytest.raises(TypeError, match=r"^doc_id must be hashable, got list$"):
-        cache.remove_id([1])
     for call in (cache.remove_id, cache.fingerprints.__getitem__):
         with pytest.raises(KeyError) as caught:
             call("who")
@@ -551,7 +546,6 @@ def test_bad_questions():
     [
         (5, TypeError, "^pairs must be an iterable of pairs of ids, got int$"),
         ([(1, 3), 5], TypeError, r"^pairs\[1\] must be a pair of ids, got 5$"),
-        ([(1, 2, 3)], TypeError, r"^pairs\[0\] must be a pair of ids, got \(1, 2, 3\)$"),
         ([(1, [3])], TypeError, "^each id in pairs must be hashable, got list$"),
         ([(1, 3), (1, "who")], KeyError, "who"),
     ],

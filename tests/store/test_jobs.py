@@ -73,14 +73,10 @@ def test_the_first_of_equal_texts(folder, monkeypatch):
 
 def test_paths_that_are_no_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for path, error, message in (
-        ("s3://key:secret@bucket/index", ValueError, "path must be a folder on this machine, got a URL"),
-        (None, TypeError, "path must be a str or a path, got NoneType"),
-    ):
-        for opens in (Index.create, Index.open, lsh.Screen.create, lsh.Screen.open):
-            with pytest.raises(error, match=message) as raised:
-                opens(path)
-            assert "secret" not in str(raised.value)
+    for opens in (Index.create, Index.open, lsh.Screen.create, lsh.Screen.open):
+        with pytest.raises(ValueError, match="path must be a folder on this machine, got a URL") as raised:
+            opens("s3://key:secret@bucket/index")
+        assert "secret" not in str(raised.value)
     assert os.listdir(tmp_path) == []
     (tmp_path / "file").write_text("x")
     with pytest.raises(FileExistsError, match="file is a file; create the index in a new folder"):

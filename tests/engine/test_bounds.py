@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import json
 import os
 import platform
@@ -175,25 +174,6 @@ def test_a_bound_that_is_too_small_is_an_error_before_the_work():
         deduplicate([object()] * 5000, against=[object()] * 15_000, max_memory="100KB")
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("packed", ["", ".gz"])
-@pytest.mark.parametrize("against", [False, True])
-def test_the_bound_that_all_files_need_is_estimated(tmp_path, monkeypatch, packed, against):
-    """By the part of the bytes that was read: the error comes early, and one more try is enough."""
-    monkeypatch.setattr(lsh.engine.corpus, "STEP", 1000)
-    lines = [f"text {i:08} of many" for i in range(150_000)]
-    for name in ("in", "old"):
-        data = "\n".join(lines).encode()
-        (tmp_path / f"{name}.txt{packed}").write_bytes(gzip.compress(data, 1) if packed else data)
-    names = ["--against", f"old.txt{packed}", f"in.txt{packed}"] if against else [f"in.txt{packed}"]
-    problem = refused(tmp_path, "dedup", *names, "--dry-run", "--max-memory", "400KB", "--num-threads", "1")
-    shape = f"--max-memory must be ([0-9]+)KB or more for the [0-9,]+ {SO_FAR}, and about ([0-9]+)MB for all"
-    least, estimated = map(int, re.search(shape, problem).groups())
-    needed = 24 * len(lines) * (2 if against else 1) / 1e6
-    assert 400 < least < 500
-    assert 0.8 * needed < estimated < 1.2 * needed + 1
-
-
 def test_a_stream_that_grows_past_a_bound(monkeypatch):
     """The error comes as soon as there are too many documents, not at the end of the stream."""
     monkeypatch.setattr(lsh.engine.corpus, "STEP", 1000)
@@ -259,17 +239,6 @@ def small(monkeypatch) -> list[str | None]:
 
     monkeypatch.setattr(tempfile, "TemporaryFile", noted)
     return folders
-
-
-def test_a_tilde_for_the_temporary_folder(monkeypatch, tmp_path):
-    """Shells replace it, and Python does not."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", "/home/someone")
-    for folder, full in (("~", "/home/someone"), ("~/scratch", "/home/someone/scratch")):
-        with pytest.raises(FileNotFoundError, match=f"written to; write {full}, as ~ is not replaced: "):
-            deduplicate(TEXTS, temp_dir=folder)
-    (tmp_path / "~").mkdir()
-    assert len(deduplicate(TEXTS, temp_dir="~")) == len(TEXTS)
 
 
 def test_temporary_files_are_in_the_folder_that_is_named(small, monkeypatch, tmp_path):

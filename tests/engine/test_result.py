@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy
 import pytest
 from results import removed_of
@@ -118,7 +116,6 @@ def test_tables_with_old_ids(tmp_path):
         ({"ids": IDS[:3]}, ValueError, r"ids must have one value for each document \(4\), got 3"),
         ({"texts": iter(FOUR)}, TypeError, "texts must be a list, an array or a column .* got list_iterator"),
         ({"ids": "abcd"}, TypeError, "ids must be a list, .* got str"),
-        ({"ids": dict.fromkeys(range(4))}, TypeError, "got dict"),
         ({"ids": IDS}, ValueError, "ids requires old_ids, the ids of the documents of against"),
         ({"ids": IDS, "old_ids": [1, 2]}, ValueError, r"old_ids must have one value for each document \(1\), got 2"),
         ({"old_ids": [1]}, ValueError, "old_ids requires ids"),
@@ -128,18 +125,3 @@ def test_tables_with_old_ids(tmp_path):
 def test_tables_with_wrong_ids(given, error, match):
     with pytest.raises(error, match=match):
         by_words(FOUR, 0.7, against=["x y z"]).to_pandas(**given)
-
-
-@pytest.mark.parametrize(
-    ("function", "package", "remedy"),
-    [("to_pandas", "pandas", "pip install pandas"), ("to_arrow", "pyarrow", r'run pip install "lsh-dedup\[io\]"')],
-)
-def test_tables_without_their_package(monkeypatch, function, package, remedy):
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=f"^{function} requires {package}: {remedy}$"):
-        getattr(deduplicate(["a"]), function)()
-
-
-def test_a_result_is_not_iterable():
-    with pytest.raises(TypeError, match=r"not iterable; use result.removed .* and result.kept"):
-        list(deduplicate(["a"]))

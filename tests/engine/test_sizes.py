@@ -130,21 +130,3 @@ def test_what_else_is_given_stays():
     assert (planned.recall, planned.loss, planned.documents) == (0.9, 0.0, 300)
     drawn = {deduplicate(texts_of(20), 0.6, random_state=None).parameters["hasher"].random_state for _ in range(2)}
     assert len(drawn) == 2
-
-
-def test_few_readings_of_a_callable_that_grows(monkeypatch):
-    """It is read again where another plan begins, and not at each size."""
-    monkeypatch.setattr(lsh.engine.corpus, "MAX_PIECE", PIECE)
-    calls = []
-    texts = texts_of(1000)
-
-    def called():
-        calls.append(0)
-        for text in texts:
-            calls[-1] += 1
-            yield text
-
-    assert deduplicate(called, 0.6).parameters["plan"] == lsh.plan(0.6, documents=1000)
-    assert [lsh.plan(0.6, documents=4**exponent).num_seeds for exponent in (2, 3, 4, 5)] == [128, 256, 256, 512]
-    assert len(calls) == 4  # with one for the texts that are compared
-    assert calls[-1] == calls[-2] == 1000 > sum(calls[:-2])

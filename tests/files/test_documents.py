@@ -21,19 +21,6 @@ def test_texts_and_ids(tmp_path, format, mark, packed):
     assert read(path) == list(zip(IDS[format], TEXTS[format], strict=True))
 
 
-@pytest.mark.parametrize("format", DOCUMENTS)
-@pytest.mark.parametrize("head", ["", "mark", "header"])
-def test_no_document_and_one(tmp_path, format, head, packed):
-    start = {"": b"", "mark": BOM, "header": HEADS.get(format, b"")}[head]
-    path = file_of(tmp_path, f"in.{format}.{packed}".rstrip("."), pack(start, packed))
-    assert read(path) == []
-    assert kept(path, [], tmp_path / f"out.{format}") == start
-    data = start + (HEADS.get(format, b"") if head != "header" else b"") + DOCUMENTS[format][0]
-    path = file_of(tmp_path, f"in.{format}.{packed}".rstrip("."), pack(data, packed))
-    assert texts(path) == TEXTS[format][:1]
-    assert kept(path, [True], tmp_path / f"out.{format}") == data
-
-
 @pytest.mark.few(8)
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("count", [15_000, pytest.param(100_000, marks=pytest.mark.slow)])

@@ -156,11 +156,6 @@ def test_the_type_of_an_id_is_that_of_the_record(tmp_path, fields, is_number):
         assert found["kept_id"] == (7 if is_number else "7")
 
 
-def test_numbers_that_are_ids(tmp_path):
-    (tmp_path / "a.jsonl").write_text("".join(f'{{"id": {one}, "text": "{A}"}}\n' for one in ("1.5", "2e3")))
-    assert json.loads(marked(tmp_path, "a.jsonl").splitlines()[1])["kept_id"] == 1.5
-
-
 def test_ids_of_other_types(tmp_path):
     """Ids that are not UTF-8, and references with other ids, are written."""
     pyarrow = pytest.importorskip("pyarrow")

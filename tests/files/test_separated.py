@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 from reading import BOM, file_of, kept, read, refusal, texts
 
-from lsh import files
-from lsh.command.console import worded
-
 
 @pytest.mark.parametrize(
     ("header", "found"),
@@ -116,13 +113,6 @@ def test_a_byte_order_mark_counts_at_the_start_only(tmp_path):
 # Tab-separated lines without a header.
 
 
-def test_further_columns_of_tsv_are_ignored_and_kept(tmp_path):
-    lines = [b"a\tone\tRome\t450\n", b"b\ttwo\n", b"c\tthree\t\t\t\n"]
-    path = file_of(tmp_path, "in.tsv", b"".join(lines))
-    assert read(path) == [(b"a", b"one"), (b"b", b"two"), (b"c", b"three")]
-    assert kept(path, [True, False, True], tmp_path / "out.tsv") == lines[0] + lines[2]
-
-
 def test_quotes_mean_nothing_in_tsv(tmp_path):
     path = file_of(tmp_path, "in.tsv", b'1\t"one\n2\ttwo"\n"3"\t"\n')
     assert read(path) == [(b"1", b'"one'), (b"2", b'two"'), (b'"3"', b'"')]
@@ -139,14 +129,10 @@ def test_columns_by_their_numbers(tmp_path):
     assert read(path, field="1") == [(b"1", b"7"), (b"2", b"8")]
     assert read(path, id_field="3") == [(b"first", b"news"), (b"second", b"news")]
     assert read(path, id_field="none") == [(b"1", b"news"), (b"2", b"news")]
-    assert "it is not known which column is the text; give --field" in refusal(path, id_field="2")
     message = "in.tsv, line 2: expected 4 columns or more, as in line 1, got 3; fix the line or use --on-bad-line skip"
     assert message in refusal(path, field="4")
     assert texts(path, field="4", on_bad_line="skip") == [b"x"]
     assert "line 1: --field is 5, and the line has 4 columns" in refusal(path, field="5")
-    assert "line 1: --id-field is 0, and the line has 4 columns" in refusal(path, id_field="0")
-    assert "--field is 'text', and there is no header; use --header" in refusal(path, field="text")
-    assert "--id-field is '-1', and there is no header" in refusal(path, id_field="-1")
     one = file_of(tmp_path, "one.tsv", b"first\nsecond\n")
     assert read(one, field="1") == read(one, id_field="none") == [(b"1", b"first"), (b"2", b"second")]
     assert "give --field" in refusal(one, id_field="1")
@@ -171,9 +157,6 @@ def test_columns_of_a_header_by_their_numbers(tmp_path):
         assert expected in refusal(path, field=field)
     two = file_of(tmp_path, "two.csv", b"key,words\na,b\n")
     assert read(two, id_field="1") == [(b"a", b"b")]
-    assert "no text column found among 'key' beside --id-field text" in refusal(
-        file_of(tmp_path, "three.csv", b"id,key,text\na,b,c\n"), id_field="text"
-    ).replace("'id', ", "")
 
 
 @pytest.mark.parametrize("by", [";", "|", "\t", "a", " ", "\x01"])
@@ -196,12 +179,6 @@ def test_delimiters(tmp_path, by):
 def test_delimiters_that_are_none(tmp_path, given):
     with pytest.raises(ValueError, match=r"^delimiter must be one ASCII character"):
         texts(file_of(tmp_path, "in.csv", b"text\na\n"), delimiter=given)
-
-
-def test_names_of_a_tab(tmp_path):
-    path = file_of(tmp_path, "in.csv", b"id\ttext\n7\ta\n")
-    for given in ("tab", r"\t", "\t"):
-        assert read(path, delimiter=given) == [(b"7", b"a")]
 
 
 @pytest.mark.parametrize(
@@ -246,33 +223,6 @@ def test_a_header_is_seen(tmp_path, header):
     assert len(texts(path, header=True, field="1")) == 1
     with_it = file_of(tmp_path, "a.tsv", b"7\ta\n")
     assert "in.tsv, line 1: the first line looks like" in refusal([with_it, path])
-
-
-def test_notes_on_columns(tmp_path):
-    """There is one note on the columns of text and id, and one on bytes that are not UTF-8."""
-
-    def notes(name, data, **options):
-        with files.Documents(file_of(tmp_path, name, data), **options) as documents:
-            for _ in range(2):
-                list(documents.records())
-            return list(map(worded, documents.notes))
-
-    three = b"id,section,text\n1,a,b\n"
-    assert notes("in.csv", three) == ["text: column 3 'text'; id: column 1 'id'"]
-    assert notes("in.csv", three, field="2, text") == ["text: column 2 'section' + column 3 'text'; id: column 1 'id'"]
-    assert notes("in.tsv", b"1\ta\n") == ["text: column 2; id: column 1"]
-    assert notes("in.tsv", b"a\n") == ["text: column 1; id: record number"]
-    assert notes("in.csv", b"text,doc_id\na,1\n") == [
-        "text: column 1 'text'; id: record number; if 'doc_id' is the id, give --id-field doc_id"
-    ]
-    named = {"field": "a.b,text", "id_field": "key"}
-    line = b'{"text": "a", "a": {"b": "c"}, "key": 1}\n'
-    assert notes("in.jsonl", line, **named) == ["text: field 'a.b' + field 'text'; id: field 'key'"]
-    assert notes("in.txt", b"a\n") == []
-    assert notes("in.csv", b"") == []
-    bad = "byte 0xe9 is not UTF-8; if the file has another encoding, name it with --encoding"
-    assert notes("in.txt", b"a\n\xc3\xa9\ncaf\xe9\n\xe9\n") == [f"{tmp_path}/in.txt, line 3: {bad}"]
-    assert notes("in.txt", b"caf\xe9\n", encoding="latin-1") == []
 
 
 def test_the_limit_of_csv_is_put_back(tmp_path):

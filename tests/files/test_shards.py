@@ -185,12 +185,3 @@ def test_a_table_in_a_new_output_folder(tmp_path):
         )
     done(tmp_path, "dedup", "in/*", "-o", "out/", "--report", "other/x")
     assert (tmp_path / "other" / "x").exists()
-
-
-def test_a_dot_is_a_folder(tmp_path):
-    make(tmp_path / "in", "txt", "")
-    done(tmp_path, "dedup", "in", "-o", "new/.", "--format", "txt")
-    assert sorted(os.listdir(tmp_path / "new")) == [f"part-{number}.txt" for number in range(4)]
-    assert "OUTPUT must be a new or an empty folder, got new/." in refused(
-        tmp_path, "dedup", "in", "-o", "new/.", "--format", "txt"
-    )

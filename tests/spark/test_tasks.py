@@ -130,14 +130,6 @@ def test_comparisons_that_are_left_out_are_counted(monkeypatch):
     assert counts[1] < 0
 
 
-def test_copies_of_a_task_are_few_rows():
-    """The keys of a text leave a task once, so that any number of copies are few rows in the next stage."""
-    used, text = Matching(), words(random.Random(0), 30)
-    rows = list(_tasks.fingerprint(used, 11, batches({"text": [text] * 20_000}, 1000)))
-    size = sum(len(value.as_py()) for batch in rows for value in batch.column(1))
-    assert size == row_size(used) * used.bands.num_bands + 16
-
-
 def test_links_of_a_large_component_are_small_rows(monkeypatch):
     """Spark sends thousands of rows at once to a task, which does not hold all links of a range either."""
     used, draw = Matching(), random.Random(0)

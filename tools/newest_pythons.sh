@@ -3,7 +3,7 @@
 #
 # Default: 3.14, 3.14t and 3.15. The tests run in a folder with that distribution (debootstrap and chroot, about 2 GB),
 # with the packages of the extra `test` that exist for it. Needs Debian, root, and half an hour. Works in a temporary
-# folder. A name that ends in t is the free-threaded build, which Debian has not: it is built from the source package.
+# folder. 3.14t is the free-threaded build, which Debian has not: it is built from the source of a package, WITHOUT_GIL.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -14,6 +14,7 @@ trap 'umount "$debian"/dev/pts "$debian"/dev "$debian"/proc 2>/dev/null || true;
 . "$root/.ci/functions"
 
 MIRROR=http://deb.debian.org/debian
+WITHOUT_GIL=${WITHOUT_GIL:-3.14.7} # a version whose source the mirror has
 PACKAGES=(pyarrow pandas polars duckdb zstandard matplotlib tqdm "fsspec[http]" mmh3)
 pythons=("$@")
 [ $# -gt 0 ] || pythons=(3.14 3.14t 3.15)
@@ -36,20 +37,21 @@ mkdir "$debian/data" "$debian/lsh"
 list_files
 copy "$debian/lsh"
 
-# build_without_gil VERSION: build the free-threaded CPython of a source package, and install it as pythonVERSIONt
+# build_without_gil: build the free-threaded CPython from the source of a package, and install it
 build_without_gil() {
-    echo "deb-src $MIRROR unstable main" >"$debian/etc/apt/sources.list.d/source.list"
-    within apt-get update -qq -o Acquire::Check-Valid-Until=false # of a mirror that is not the newest
-    within apt-get install -y -qq --no-install-recommends dpkg-dev make pkgconf xz-utils lib{ssl,ffi,bz2,lzma,sqlite3,zstd}-dev \
-        zlib1g-dev >/dev/null
-    within sh -c "mkdir /cpython && cd /cpython && apt-get source -qq --download-only --tar-only python$1 && tar xf *.orig.tar.* &&
-        cd ./*/ && ./configure -q --disable-gil && make -s -j $(nproc) && make -s altinstall" >"$temp/log" 2>&1
+    local name=${WITHOUT_GIL%.*}
+    "$python" -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' \
+        "$MIRROR/pool/main/p/python$name/python${name}_$WITHOUT_GIL.orig.tar.xz" "$debian/cpython.tar.xz"
+    within apt-get install -y -qq --no-install-recommends make pkgconf xz-utils lib{ssl,ffi,bz2,lzma,sqlite3,zstd}-dev \
+        zlib1g-dev
+    within sh -c "mkdir /cpython && tar xf /cpython.tar.xz -C /cpython --strip-components 1 && cd /cpython &&
+        ./configure -q --disable-gil && make -s -j $(nproc) && make -s altinstall"
 }
 
 for name in "${pythons[@]}"; do
     section "CPython $name"
     case $name in
-        *t) build_without_gil "${name%t}" || { tail -n 30 "$temp/log" >&2; exit 1; } ;;
+        *t) build_without_gil >"$temp/log" 2>&1 || { tail -n 30 "$temp/log" >&2; exit 1; } ;;
         *) within apt-get install -y -qq --no-install-recommends "python$name-venv" "python$name-dev" >/dev/null ;;
     esac
     within "python$name" -m venv "/venv-$name"

@@ -132,7 +132,7 @@ def candidates(ax: Axes) -> None:
 
 def links(ax: Axes) -> None:
     """Draw the probability that a pair has the same low bits in enough components to be connected."""
-    k, least = 128, sketch_filter.least_equal(128, THRESHOLD, lsh.plan(THRESHOLD).loss)
+    k, least = 128, sketch_filter.min_equal(128, THRESHOLD, lsh.plan(THRESHOLD).loss)
     similarity = np.arange(1, 200) / 200
     for bits in (1, 2, 4, 8):
         found = [sketch_filter.passing(k, least, one, bits) for one in similarity.tolist()]

@@ -423,7 +423,7 @@ def candidate_pairs(
 # The filter of candidates, and the similarity of a pair.
 
 
-def least_equal(num_seeds: int, threshold: float, loss: float) -> int:
+def min_equal(num_seeds: int, threshold: float, loss: float) -> int:
     """The largest number of equal low bytes that at most `loss` of the pairs at the threshold do not reach."""
     chance = threshold + (1 - threshold) / 256
     lost = 0.0
@@ -450,9 +450,9 @@ class Similarity:
     ) -> None:
         self.sets = [set(shingles(text, n, unit, **normalisation)) for text in texts]
         self.rows, self.verify = rows, verify
-        self.least_equal = least_equal(len(rows[0]), threshold, loss) if rows and loss and verify else 0
-        while verify == "sketch" and self.least_equal and (self.least_equal - 1) / len(rows[0]) >= threshold:
-            self.least_equal -= 1
+        self.min_equal = min_equal(len(rows[0]), threshold, loss) if rows and loss and verify else 0
+        while verify == "sketch" and self.min_equal and (self.min_equal - 1) / len(rows[0]) >= threshold:
+            self.min_equal -= 1
 
     def exact(self, i: int, j: int) -> float:
         if self.verify != "exact":
@@ -460,9 +460,9 @@ class Similarity:
         return len(self.sets[i] & self.sets[j]) / len(self.sets[i] | self.sets[j])
 
     def __call__(self, i: int, j: int) -> float | None:
-        if self.least_equal:
+        if self.min_equal:
             known = 256 if self.verify == "exact" else 2**64
-            if sum(x % known == y % known for x, y in zip(self.rows[i], self.rows[j])) < self.least_equal:
+            if sum(x % known == y % known for x, y in zip(self.rows[i], self.rows[j])) < self.min_equal:
                 return None
         return self.exact(i, j)
 
@@ -514,14 +514,14 @@ def keep_similar(
     links: Sequence[int],
     rows: Sequence[Sequence[int]],
     most: int | None,
-    settled: int,
+    num_references: int,
     entered: int,
     limit: int,
 ) -> tuple[list[int], int, int]:
     """Links within groups, the pairs that share a bucket, and for how many groups a comparison was left out.
 
     Pairs that differ in at most `most` places connect the documents of a bucket; all of them do if it is ``None``. Two
-    documents are compared if the later one is not among the first `settled`, and the earlier one among the first
+    documents are compared if the later one is not among the first `num_references`, and the earlier one among the first
     `entered`.
     """
     buckets: list[list[int]] = []
@@ -536,9 +536,9 @@ def keep_similar(
         group_of = {i: {i} for i in bucket}
         compared: list[list[int]] = []  # the documents of each group that others are compared with
         for i in bucket:
-            shared += sum(j < i and j < entered and i >= settled for j in bucket)
+            shared += sum(j < i and j < entered and i >= num_references for j in bucket)
             joined = None
-            if i >= settled and most is not None:
+            if i >= num_references and most is not None:
                 joined, more = join(compared, lambda j, i=i: differing(rows[i], rows[j]) <= most, limit)
                 left_out += more
             if joined is not None:
@@ -724,8 +724,8 @@ def grouped(
     sketches, left_out = [low_bits(rows[i], bits) for i in order], 0
     for band in range(len(places[order[0]]) if order else 0):
         before = link([places[i][band] for i in order], range(len(order)), len(order))
-        settled = sum(i >= new for i in order)
-        links, _, more = keep_similar(before, sketches, most, settled, len(order), limit)
+        num_references = sum(i >= new for i in order)
+        links, _, more = keep_similar(before, sketches, most, num_references, len(order), limit)
         left_out += more
         group: list[int] = []
         for number, previous in enumerate(links):
@@ -740,7 +740,7 @@ def representatives(
     threshold: float,
     similarity: Similarity,
     limit: int,
-    settled: set[int],
+    num_references: set[int],
 ) -> Deduplicated:
     """Keep a document unless an earlier kept document in one of its buckets `places` is similar."""
     result = Deduplicated([], {}, 0, [])
@@ -748,7 +748,7 @@ def representatives(
     when = {i: time for time, i in enumerate(order)}
     for i in order:
         met = set()
-        for place in places[i] if i not in settled else ():
+        for place in places[i] if i not in num_references else ():
             met.update(members[place][:limit])
             result.capped += max(0, len(members[place]) - limit)
         values = {j: value for j in met if (value := similarity(i, j)) is not None}
@@ -769,9 +769,9 @@ def connected(
     threshold: float,
     similarity: Similarity,
     limit: int,
-    settled: set[int],
+    num_references: set[int],
 ) -> Deduplicated:
-    """Keep the earliest document of each connected component of similar pairs, and every settled document."""
+    """Keep the earliest document of each connected component of similar pairs, and every num_references document."""
     result = Deduplicated([], {}, 0, [])
     members: dict[object, list[int]] = defaultdict(list)
     when = {i: time for time, i in enumerate(order)}
@@ -779,7 +779,7 @@ def connected(
     for i in order:
         met = set()
         for place in places[i]:
-            if i not in settled:
+            if i not in num_references:
                 met.update(members[place][:limit])
                 result.capped += max(0, len(members[place]) - limit)
             members[place].append(i)
@@ -788,7 +788,7 @@ def connected(
             if value is not None and value >= threshold:
                 pairs.append((when[i], when[j]))
     for i, time in zip(order, components(len(order), pairs)):
-        if order[time] != i and i not in settled:
+        if order[time] != i and i not in num_references:
             result.removed[i] = order[time], similarity.exact(i, order[time]), False
     return result
 

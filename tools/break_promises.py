@@ -146,15 +146,15 @@ BREAKS = (
     Break(  # a bound that is too small is accepted
         7,
         "lsh/engine/corpus.py",
-        "if self.spill.bound is not None and count * each > self.spill.bound:",
-        "if self.spill.bound is not None and count * each > 100 * self.spill.bound:",
+        "if self.budget.bound is not None and count * each > self.budget.bound:",
+        "if self.budget.bound is not None and count * each > 100 * self.budget.bound:",
         ("test_a_bound_that_is_too_small_is_an_error_before_the_work",),
     ),
     Break(  # under a bound the last document is kept
         8,
         "lsh/engine/dedup.py",
         'return Order([(new, total, False), (0, new, priority == "last")], old_from=new)',
-        'return Order([(new, total, False), (0, new, (priority == "last") != corpus.spill.is_bounded)], old_from=new)',
+        'return Order([(new, total, False), (0, new, (priority == "last") != corpus.budget.is_bounded)], old_from=new)',
         ("test_files_change_nothing",),
     ),
     Break(  # the members of an index get each other's ids

@@ -44,7 +44,7 @@ def found(plan: lsh.Plan, rows: list[Any]) -> tuple[Any, Any]:
     first, second = (plan.bands.keys(one) for one in rows)
     shared = (first == second).any(axis=0)
     equal = (rows[0].astype(np.uint8) == rows[1].astype(np.uint8)).sum(axis=1)
-    return shared, shared & (equal >= sketch_filter.least_equal(plan.num_seeds, plan.threshold, plan.loss))
+    return shared, shared & (equal >= sketch_filter.min_equal(plan.num_seeds, plan.threshold, plan.loss))
 
 
 def check(threshold: float, texts: tuple[list[str], list[str]]) -> None:

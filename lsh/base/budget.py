@@ -405,7 +405,7 @@ class SpilledColumn:
 
     Parameters
     ----------
-    spill : MemoryBudget
+    budget : MemoryBudget
         Has the bound.
     dtype : data type
         Of the numbers.
@@ -426,7 +426,7 @@ class SpilledColumn:
 
     def __init__(
         self,
-        spill: MemoryBudget,
+        budget: MemoryBudget,
         dtype: DTypeLike,
         width: int | None = None,
         expected: int | None = None,
@@ -434,7 +434,7 @@ class SpilledColumn:
     ) -> None:
         self.dtype, self._row_shape = np.dtype(dtype), () if width is None else (width,)
         self.row_size = self.dtype.itemsize * (1 if width is None else width)
-        self._spill, self._expected, self._chunk_size = spill, expected or 0, chunk
+        self._budget, self._expected, self._chunk_size = budget, expected or 0, chunk
         self.free()
 
     def free(self) -> None:
@@ -469,7 +469,7 @@ class SpilledColumn:
             self._buffer[self._filled :], self._filled = rows[:more], len(self._buffer)
             rows = rows[more:]
             self._store()
-            if rows.nbytes >= self._chunk_size and not self._spill.has_room(rows.nbytes):
+            if rows.nbytes >= self._chunk_size and not self._budget.has_room(rows.nbytes):
                 self._put(self._write(np.ascontiguousarray(rows, self.dtype)), len(rows))
                 return
             self._begin()
@@ -477,12 +477,12 @@ class SpilledColumn:
     def _begin(self) -> None:
         """Make a buffer for the next chunk."""
         size, wanted = self._chunk_size, max(self._expected - len(self), len(self), MIN_ROWS)
-        if not self._spill.is_bounded:
+        if not self._budget.is_bounded:
             known, grown = self._expected - len(self), (len(self) >> 3) * self.row_size
             size = max(size, known * self.row_size if known > 0 else min(grown, MAX_CHUNK))
         count = max(1, min(wanted, size // self.row_size))
         size = count * self.row_size
-        self._is_held = self._spill.has_room(size)
+        self._is_held = self._budget.has_room(size)
         if self._is_held:
             if size < MIN_FILE:
                 self._buffer = self.rows(count)
@@ -508,7 +508,7 @@ class SpilledColumn:
 
     def _write(self, rows: Array) -> int:
         if self._file is None:
-            self._file = self._spill.column_file()
+            self._file = self._budget.column_file()
         return self._file.append(rows)
 
     def evict(self) -> None:
@@ -559,7 +559,7 @@ class SpilledColumn:
     def in_one_piece(self) -> Array | None:
         """Return all rows if they lie side by side and there is no bound; they stay valid when the column is freed."""
         pieces = [*self._chunks, *([self._buffer[: self._filled]] if self._filled else [])]
-        whole = pieces[0] if len(pieces) == 1 and not self._spill.is_bounded else None
+        whole = pieces[0] if len(pieces) == 1 and not self._budget.is_bounded else None
         return None if isinstance(whole, int) else whole
 
     def take(self, positions: Array, out: Array | None = None) -> Array:

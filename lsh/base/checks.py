@@ -35,18 +35,18 @@ def one_of(first: str, a: object, second: str, b: object) -> None:
         raise ValueError(f"{first} or {second} must be given, got " + ("neither" if a is None else "both"))
 
 
-def whole_number(name: str, value: Any, least: int | None, most: int | None = None) -> int:
-    """Return `value` as an int from `least` to `most`; ``None`` for no limit."""
+def whole_number(name: str, value: Any, minimum: int | None, maximum: int | None = None) -> int:
+    """Return `value` as an int from `minimum` to `maximum`; ``None`` for no limit."""
     try:
         if isinstance(value, BOOLS):
             raise TypeError
         number = operator.index(value)
     except TypeError:
         raise errors.bad_type(name, f"must be a whole number, got {type(value).__name__}") from None
-    if least is not None and number < least:
-        raise errors.bad_value(name, f"must be {least} or more, got {number}")
-    if most is not None and number > most:
-        raise errors.bad_value(name, f"must be at most {most}, got {number}")
+    if minimum is not None and number < minimum:
+        raise errors.bad_value(name, f"must be {minimum} or more, got {number}")
+    if maximum is not None and number > maximum:
+        raise errors.bad_value(name, f"must be at most {maximum}, got {number}")
     return number
 
 

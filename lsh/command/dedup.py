@@ -393,7 +393,7 @@ class _Stopwatch:
 
 def _deduplicate(request: Request, watch: _Stopwatch) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read, decide and write; return the counts of the run, and its parameters."""
-    reading, outputs, spill = request.reading, request.outputs, inputs.own_spill(request.running)
+    reading, outputs, budget = request.reading, request.outputs, inputs.own_budget(request.running)
     with ExitStack() as opened:
         opened.enter_context(inputs.made_folders(outputs.written()))
         rejects = None
@@ -401,7 +401,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> tuple[dict[str, Any], d
             rejects = opened.enter_context(files.Target(outputs.rejects, folder=request.running.temp_dir))
         everything = [request.sources, *request.references]
         documents = opened.enter_context(
-            inputs.open_documents(reading, request.sources, rejects, everything, spill, added=_added(request))
+            inputs.open_documents(reading, request.sources, rejects, everything, budget, added=_added(request))
         )
         _check_format(outputs, documents)
         target = None
@@ -409,14 +409,14 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> tuple[dict[str, Any], d
             target = files.target(documents, outputs.output)  # so that a bad place is an error before the work
         others = replace(reading, source_field=None, keep_field=None)
         references = [
-            opened.enter_context(inputs.open_documents(others, one, others=everything, spill=spill))
+            opened.enter_context(inputs.open_documents(others, one, others=everything, budget=budget))
             for one in request.references
         ]
         with_report = outputs.report is not None
         notes = None if request.running.quiet else ""
-        ranked = None if reading.keep_field is None else inputs.Priorities(spill, request.keep == "lowest")
-        texts = TextStream([documents], outputs.with_ids, with_report, with_report, ranked, notes, spill)
-        old = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", spill=spill)
+        ranked = None if reading.keep_field is None else inputs.Priorities(budget, request.keep == "lowest")
+        texts = TextStream([documents], outputs.with_ids, with_report, with_report, ranked, notes, budget)
+        old = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", budget=budget)
         shown_output = files.STANDARD if outputs.json else outputs.output
         streams, running = [texts, old] if references else [texts], request.running
         meter = console.progress(

@@ -251,7 +251,7 @@ def named(name: str, places: Sequence[files.Place]) -> list[tuple[str, files.Pla
     return [(name, place) for place in places]
 
 
-def own_spill(running: RunOptions) -> MemoryBudget:
+def own_budget(running: RunOptions) -> MemoryBudget:
     """Return the budget of what a command holds of the documents, in addition to `lsh.deduplicate`."""
     if running.max_memory is None:
         _keep_freed_memory()
@@ -273,7 +273,7 @@ def open_documents(
     sources: files.Sources,
     rejects: files.Target | None = None,
     others: Sequence[files.Sources] = (),
-    spill: MemoryBudget | None = None,
+    budget: MemoryBudget | None = None,
     null_ids: bool = True,
     added: Sequence[str] = (),
 ) -> files.Documents:
@@ -284,7 +284,7 @@ def open_documents(
     """
     formats = [other.found[0].format.name for other in others]
     own = replace(reading, null_ids=null_ids, added=tuple(added))
-    return files.Documents(sources, own, rejects=rejects, others=formats, spill=spill)
+    return files.Documents(sources, own, rejects=rejects, others=formats, budget=budget)
 
 
 class Ids:
@@ -354,7 +354,7 @@ class Names(Sequence[bytes]):
 
     Parameters
     ----------
-    spill : MemoryBudget
+    budget : MemoryBudget
         Allocates the memory that grows with the number of documents.
 
     Attributes
@@ -363,10 +363,10 @@ class Names(Sequence[bytes]):
         The names, in the order of their first documents.
     """
 
-    def __init__(self, spill: MemoryBudget) -> None:
+    def __init__(self, budget: MemoryBudget) -> None:
         self.distinct: list[bytes] = []
         self._number_of: dict[bytes, int] = {}
-        self._numbers = spill.column(np.int32)
+        self._numbers = budget.column(np.int32)
 
     def extend(self, names: Iterable[bytes]) -> None:
         """Add names."""
@@ -395,20 +395,20 @@ class Priorities:
 
     Parameters
     ----------
-    spill : MemoryBudget
+    budget : MemoryBudget
         Allocates the memory that grows with the number of documents.
     reverse : bool
         Whether the lowest value has priority.
     """
 
-    def __init__(self, spill: MemoryBudget, reverse: bool) -> None:
-        self._spill, self._reverse = spill, reverse
-        self._values = spill.column(np.int64)
+    def __init__(self, budget: MemoryBudget, reverse: bool) -> None:
+        self._budget, self._reverse = budget, reverse
+        self._values = budget.column(np.int64)
 
     def extend(self, values: Array) -> None:
         """Add values; the first one with a fraction makes all of them floats."""
         if values.dtype == np.float64 and self._values.dtype != np.float64:
-            before, self._values = self._values, self._spill.column(np.float64)
+            before, self._values = self._values, self._budget.column(np.float64)
             for _, part in before.parts():
                 self._values.append(part.astype(np.float64))
             before.free()
@@ -452,7 +452,7 @@ class TextStream(TextSource):
     notes : str, optional
         Print notes on the reading (which column is the text, ids that repeat) to standard error, each after this
         prefix. Default: print none.
-    spill : MemoryBudget, optional
+    budget : MemoryBudget, optional
         Allocates the memory that grows with the number of documents. Default: without a bound.
 
     Attributes
@@ -477,15 +477,15 @@ class TextStream(TextSource):
         with_sources: bool = False,
         priorities: Priorities | None = None,
         notes: str | None = None,
-        spill: MemoryBudget | None = None,
+        budget: MemoryBudget | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
         self._prefix, self._notes = notes, Notes(notes)
         self._with_sizes, self._with_sources, self._priorities = with_sizes, with_sources, priorities
-        spill = MemoryBudget() if spill is None else spill
-        self._id_keys = spill.column(np.uint64)
+        budget = MemoryBudget() if budget is None else budget
+        self._id_keys = budget.column(np.uint64)
         self._secret = os.urandom(16) if with_ids and notes is not None else None  # the ids are compared for the note
-        self.sizes, self.sources = spill.column(np.int64), Names(spill)
+        self.sizes, self.sources = budget.column(np.int64), Names(budget)
         self.count = self.num_bytes = self.skipped = self.hidden = 0
         self.num_passes = self.position = 0
         self._size: int | None = None

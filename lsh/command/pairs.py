@@ -99,14 +99,14 @@ def _write_pairs(
 ) -> tuple[int, list[inputs.TextStream]]:
     """Write the pairs; return their number and the documents of each collection."""
     with ExitStack() as opened:
-        spill = inputs.own_spill(running)
+        budget = inputs.own_budget(running)
         documents = [
-            opened.enter_context(inputs.open_documents(reading, one, others=collections, spill=spill))
+            opened.enter_context(inputs.open_documents(reading, one, others=collections, budget=budget))
             for one in collections
         ]
         names = [""] if len(documents) == 1 else [f"{one.name}: " for one in documents]
         sides = [
-            inputs.TextStream([one], notes=None if running.quiet else name, spill=spill)
+            inputs.TextStream([one], notes=None if running.quiet else name, budget=budget)
             for one, name in zip(documents, names)
         ]
         meter = console.progress(running.quiet, output, sides, running.verbose)

@@ -393,10 +393,10 @@ def _statistics(
     sources: files.Sources, shingles: lsh.Shingles, reading: ReadOptions, running: RunOptions
 ) -> dict[str, Any]:
     """Return the figures of the table: `lengths` are in bytes, `shingles` are of `shingled` texts."""
-    spill = inputs.own_spill(running)
-    with inputs.open_documents(reading, sources, spill=spill) as documents:
+    budget = inputs.own_budget(running)
+    with inputs.open_documents(reading, sources, budget=budget) as documents:
         notes = None if running.quiet else ""
-        texts = inputs.TextStream([documents], with_ids=False, with_sizes=True, notes=notes, spill=spill)
+        texts = inputs.TextStream([documents], with_ids=False, with_sizes=True, notes=notes, budget=budget)
         meter = console.progress(running.quiet, files.STANDARD, [texts], running.verbose)
         copies = lsh.deduplicate(
             texts,

@@ -23,7 +23,7 @@ cdef class Similarity:
     cdef size_t width                      # bytes of a component
     cdef size_t k
     cdef const int32_t[::1] texts
-    cdef size_t least_equal
+    cdef size_t min_equal
     cdef readonly Py_ssize_t count
 
     cdef int begin(self) except -1

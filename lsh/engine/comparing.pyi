@@ -17,7 +17,7 @@ class Similarity:
         matrix: np.ndarray[Any, Any],
         sets: ShingleSets | None,
         texts: _Int32 | None,
-        least_equal: int,
+        min_equal: int,
     ) -> Similarity: ...
     @property
     def count(self) -> int: ...
@@ -25,7 +25,7 @@ class Similarity:
 @final
 class Pairs:
     def __new__(cls, similarity: Similarity, links: _Int32, firsts: _Int32, threshold: float) -> Pairs: ...
-    def run(self, document: int, stop: int, most: int) -> tuple[int, _Int32, _Int32, _Float64]: ...
+    def run(self, document: int, stop: int, max_candidates: int) -> tuple[int, _Int32, _Int32, _Float64]: ...
 
 def keep_similar(
     members: _Int32,
@@ -33,7 +33,7 @@ def keep_similar(
     low_bits: _Uint64,
     rows: _Int32,
     bits: int,
-    most: int,
+    max_different: int,
     old_from: int,
     only_old: bool,
     limit: int,

@@ -32,11 +32,11 @@ cdef enum:
 cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
 
 
-cdef object _checked_places(name, places, Py_ssize_t count, Py_ssize_t most, Py_ssize_t least=0):
-    """Return a copy of `count` numbers, which must be from `least` to most - 1."""
+cdef object _checked_places(name, places, Py_ssize_t count, Py_ssize_t stop, Py_ssize_t minimum=0):
+    """Return a copy of `count` numbers, which must be from `minimum` to stop - 1."""
     own = np.array(places, np.int32).reshape(-1)
-    if len(own) != count or (count and (own.min() < least or own.max() >= most)):
-        raise ValueError(f"{name} must be {count} numbers from {least} to {most - 1}")
+    if len(own) != count or (count and (own.min() < minimum or own.max() >= stop)):
+        raise ValueError(f"{name} must be {count} numbers from {minimum} to {stop - 1}")
     return own
 
 
@@ -52,17 +52,17 @@ cdef class Similarity:
         The exact sets; None: the estimate.
     texts : numpy.ndarray or None
         int32, shape ``(n,)``: the place of each document in the batch of `sets`; -1 of one that is never compared.
-    least_equal : int
+    min_equal : int
         A pair with fewer equal bytes, or components, is not compared further.
     """
 
-    def __cinit__(self, matrix not None, ShingleSets sets, texts, size_t least_equal):
+    def __cinit__(self, matrix not None, ShingleSets sets, texts, size_t min_equal):
         own = np.asarray(matrix)  # a subclass may report another shape or type
         if (not isinstance(matrix, np.ndarray) or own.ndim != 2 or own.shape[1] < 1 or not own.flags.c_contiguous
                 or not own.flags.aligned
                 or own.dtype not in ((np.uint32, np.uint64) if sets is None else (np.uint8,))):
             raise ValueError("matrix must be C-contiguous: sketches (uint8) beside sets, whole fingerprints without")
-        self.kernels, self.sets, self.least_equal = chosen_kernels(), sets, least_equal
+        self.kernels, self.sets, self.min_equal = chosen_kernels(), sets, min_equal
         self.lock = threading.Lock()
         self.k, self.width = own.shape[1], own.itemsize
         self.matrix = own.view(np.uint8)
@@ -88,14 +88,14 @@ cdef class Similarity:
     cdef const uint8_t *_row(self, Py_ssize_t document) noexcept nogil:
         return self.first_row + <size_t> document * self.k * self.width
 
-    cdef double value(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
+    cdef double value(self, Py_ssize_t i, Py_ssize_t j, double min_similarity) except -4.0 nogil:
         """The similarity of two documents; FILTERED or LEFT_OUT where it was found not to be needed."""
         self._worked(SKETCH_WORK)
-        return self.exact(i, j, least) if self.passes(i, j) else FILTERED
+        return self.exact(i, j, min_similarity) if self.passes(i, j) else FILTERED
 
     cdef bint passes(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
         """Whether two documents get past the filter."""
-        return self._equal(i, j) >= self.least_equal
+        return self._equal(i, j) >= self.min_equal
 
     cdef Py_ssize_t pass_filter(self, Py_ssize_t document, int32_t *others, int32_t *along,
                                 Py_ssize_t count) except -1 nogil:
@@ -111,7 +111,7 @@ cdef class Similarity:
                 others[passed], along[passed] = others[i], along[i]
                 passed += self.passes(document, others[passed])
             return passed
-        passed = self.kernels.filter_8(self.first_row, self.k, self.least_equal, document, others, along, count)
+        passed = self.kernels.filter_8(self.first_row, self.k, self.min_equal, document, others, along, count)
         for i in range(min(passed, 2 * AHEAD)):
             self.sets.expect(self.texts[others[i]], False)
         for i in range(min(passed, AHEAD)):
@@ -136,8 +136,8 @@ cdef class Similarity:
             check_signals()
         return 0
 
-    cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
-        """The similarity of two documents without the filter; LEFT_OUT where it is below `least`."""
+    cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double min_similarity) except -4.0 nogil:
+        """The similarity of two documents without the filter; LEFT_OUT where it is below `min_similarity`."""
         cdef double found
         cdef size_t before
         if self.sets is None:
@@ -147,9 +147,9 @@ cdef class Similarity:
                 raise ValueError(f"documents {i} and {j} are compared, and one of them has no text")
         before = self.sets.read
         self.sets.choose(self.texts[i])
-        found = self.sets.similarity(self.texts[j], least)
+        found = self.sets.similarity(self.texts[j], min_similarity)
         self.work += self.sets.read - before
-        return found if found >= least else LEFT_OUT
+        return found if found >= min_similarity else LEFT_OUT
 
     cdef size_t _equal(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
         """How many components of two documents are equal, in what is known of them."""
@@ -198,14 +198,14 @@ cdef class Pairs:
         self.compared = np.full(count, -1, np.int32)
         self.value = np.zeros(count)
 
-    def run(self, Py_ssize_t document, Py_ssize_t stop, Py_ssize_t most):
+    def run(self, Py_ssize_t document, Py_ssize_t stop, Py_ssize_t max_candidates):
         """Find the pairs of the documents from `document` downwards, but not of `stop`.
 
         Parameters
         ----------
         document, stop : int
             The documents.
-        most : int
+        max_candidates : int
             No further document begins where this one and those before have more candidates.
 
         Returns
@@ -220,7 +220,7 @@ cdef class Pairs:
             raise ValueError("document and stop must lie within the documents")
         self.similarity.begin()
         try:
-            while last > stop and (total <= most or last == document):
+            while last > stop and (total <= max_candidates or last == document):
                 total += self._count(last)
                 last -= 1
             documents, partners, values = np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total)
@@ -305,7 +305,7 @@ cdef class _Filter:
     cdef const int32_t *rows         # of each document of the bucket, in `low_bits`; NULL: they lie there in order
     cdef const int32_t *documents    # their numbers
     cdef size_t words, bits, size
-    cdef size_t most                 # components that may differ
+    cdef size_t max_different                 # components that may differ
     cdef int32_t old_from
     cdef bint only_old
     cdef Py_ssize_t limit
@@ -344,12 +344,13 @@ cdef class _Filter:
 
     cdef inline bint similar(self, Py_ssize_t document, Py_ssize_t other) noexcept nogil:
         """Whether two documents are similar."""
-        return self.kernels.find_similar(self.row(document), self.row(other), self.words, self.bits, self.most, 1) == 0
+        return self.kernels.find_similar(self.row(document), self.row(other), self.words, self.bits,
+                                         self.max_different, 1) == 0
 
     cdef inline Py_ssize_t similar_head(self, int32_t document, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
         """The place among some groups, from `first` on, of the first whose first document is similar, or `count`."""
         return <Py_ssize_t> self.kernels.find_similar(self.row(document), self.heads + <size_t> first * self.size,
-                                                      self.words, self.bits, self.most, <size_t> count)
+                                                      self.words, self.bits, self.max_different, <size_t> count)
 
     cdef inline bint is_old(self, Py_ssize_t document) noexcept nogil:
         """Whether a document is not compared with those before it."""
@@ -513,8 +514,8 @@ cdef class _Filter:
 
 
 def keep_similar(const int32_t[::1] members not None, const uint32_t[::1] ends not None,
-                 const uint64_t[:, ::1] low_bits not None, const int32_t[::1] rows not None, size_t bits, size_t most,
-                 int32_t old_from, bint only_old, Py_ssize_t limit):
+                 const uint64_t[:, ::1] low_bits not None, const int32_t[::1] rows not None, size_t bits,
+                 size_t max_different, int32_t old_from, bint only_old, Py_ssize_t limit):
     """Divide the buckets of a band into groups, in which pairs of documents with similar low bits connect all.
 
     Parameters
@@ -528,7 +529,7 @@ def keep_similar(const int32_t[::1] members not None, const uint32_t[::1] ends n
         int32: of each member, its row of `low_bits`.
     bits : int
         How many of each component, 1 to 8; 0: all documents of a bucket are one group.
-    most : int
+    max_different : int
         A pair is similar if at most so many components differ in them.
     old_from : int
         Documents from this one on come first in their buckets, and are not compared with each other.
@@ -556,7 +557,7 @@ def keep_similar(const int32_t[::1] members not None, const uint32_t[::1] ends n
     if rows.shape[0] != n or n > _MAX_DOCUMENTS or bits > 8 or (bits and low_bits.shape[1] % bits):
         raise ValueError(f"rows must be of {n} members, and low_bits have {bits} words, or a multiple")
     among.kernels, among.size = chosen_kernels(), low_bits.shape[1]
-    among.words, among.bits, among.most = low_bits.shape[1] // bits if bits else 0, bits, most
+    among.words, among.bits, among.max_different = low_bits.shape[1] // bits if bits else 0, bits, max_different
     among.old_from, among.only_old, among.limit = old_from, only_old, limit
     if count and among.size:
         given = &low_bits[0, 0]

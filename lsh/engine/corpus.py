@@ -247,7 +247,7 @@ class Corpus:
         The texts.
     given : Matching
         The parameters, as the caller gave them.
-    spill : MemoryBudget
+    budget : MemoryBudget
         Allocates the arrays.
     num_threads, report
         The number of threads, and the callable for progress, as for `deduplicate`.
@@ -284,7 +284,7 @@ class Corpus:
 
     collections: list[Collection]
     given: Matching
-    spill: MemoryBudget
+    budget: MemoryBudget
     num_threads: int
     report: Progress
     is_ordered: bool = False
@@ -327,22 +327,22 @@ class Corpus:
         """Read every collection; return whether that has to be done again, with another plan."""
         self.secret = os.urandom(16)  # so that texts with equal content keys cannot be constructed
         self.offsets, self.num_missing = [0], 0
-        hasher, bands, spill = self.hasher, self.bands, self.spill
+        hasher, bands, budget = self.hasher, self.bands, self.budget
         known = [collection.size for collection in self.collections]
         total = None if None in known else sum(filter(None, known))
         stops_early = total is None and not any(collection.tells_progress for collection in self.collections)
         dtype = hasher.dtype if not self.is_exact else np.dtype(np.uint8)
         buffer = MAX_BUFFERS // bands.num_bands
-        self.keys = [spill.column(np.uint64, None, total, buffer) for _ in range(bands.num_bands)]
-        self.sketches = spill.column(dtype, hasher.num_seeds, total)
+        self.keys = [budget.column(np.uint64, None, total, buffer) for _ in range(bands.num_bands)]
+        self.sketches = budget.column(dtype, hasher.num_seeds, total)
         bits, most = self.matching.low_bits
-        low_bits = None if bits == 0 else spill.column(np.uint64, num_words(hasher.num_seeds, bits), total)
+        low_bits = None if bits == 0 else budget.column(np.uint64, num_words(hasher.num_seeds, bits), total)
         self.low_bits = LowBits(low_bits, bits, most)
-        self.content, self.sizes = spill.column(np.uint64, None, total), spill.column(np.int64, None, total)
-        flags = spill.column(np.bool_, None, total)
+        self.content, self.sizes = budget.column(np.uint64, None, total), budget.column(np.int64, None, total)
+        flags = budget.column(np.bool_, None, total)
         columns = [self.sketches, *([] if low_bits is None else [low_bits]), self.content, self.sizes, flags]
         self._check_bound(total or 0)
-        spill.check_space((total or 0) * sum(column.row_size for column in [*self.keys, *columns]))
+        budget.check_space((total or 0) * sum(column.row_size for column in [*self.keys, *columns]))
 
         def shares() -> Iterator[tuple[int, Callable[[], Batch], int]]:
             """Yield shares of work: the position after the last text, a function that makes a batch, and its size.
@@ -350,7 +350,7 @@ class Corpus:
             The size is that of the texts in bytes, if they are in memory only until they are processed.
             """
             for collection, reading in zip(self.collections, readings):
-                counted = spill.is_bounded and not collection.is_held
+                counted = budget.is_bounded and not collection.is_held
                 for first, piece in reading:
                     for start, stop in work_shares(hasher, piece, MAX_SHARE, SHARE_FACTOR):
                         make_batch = partial(collection.batch, first, piece, start, stop)
@@ -392,7 +392,7 @@ class Corpus:
             self._read_more(self.more)
         self.total = self.offsets[-1]
         self._check_bound(self.total)
-        spill.trim()
+        budget.trim()
         return self._is_outgrown(self.total)
 
     def append_sketches(self, rows: Array) -> None:
@@ -418,14 +418,14 @@ class Corpus:
         if count > MAX_DOCUMENTS:
             raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
         each = LEAST_ORDERED_BYTES if self.is_ordered else LEAST_BYTES
-        if self.spill.bound is not None and count * each > self.spill.bound:
+        if self.budget.bound is not None and count * each > self.budget.bound:
             documents, expected = f"{count:,} documents", self._expected() if growing else None
             documents = f"{f'the {documents} read so far' if growing else documents}, {each} bytes each"
             if expected is not None and expected > count:
                 documents += f", and about {size_argument(expected * each)} for all"
             problem = f"must be {size_argument(count * each)} or more for {documents}"
-            raise errors.bad_value("max_memory", f"{problem}, got {self.spill.bound:,} bytes")
-        self.spill.reserve(count * each)
+            raise errors.bad_value("max_memory", f"{problem}, got {self.budget.bound:,} bytes")
+        self.budget.reserve(count * each)
 
     def _expected(self) -> int | None:
         """Return how many documents there will be, by the part of the files that was read; ``None`` if unknown."""
@@ -447,7 +447,7 @@ class Corpus:
         if they are too large for the bound.
         """
         each = STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)
-        needed, bound = each * self.total + SHARING_BYTES * sharing, self.spill.bound
+        needed, bound = each * self.total + SHARING_BYTES * sharing, self.budget.bound
         needed += (TOGETHER_BYTES + THREAD_BYTES * self.num_threads) * together
         if bound is not None and needed > bound + MOST_OVER:
             documents = f"{self.total:,} documents, and {sharing:,} of them may have a near duplicate"
@@ -460,18 +460,18 @@ class Corpus:
         if bound is not None:
             self.family_bytes = max(self._at_most(MIN_FAMILIES), min(FAMILY_BYTES * together, bound // FAMILY_SHARE))
             needed += self.family_bytes
-        self.spill.reserve(needed + self._at_most(MAX_CACHED))
+        self.budget.reserve(needed + self._at_most(MAX_CACHED))
 
     def _at_most(self, size: int) -> int:
         """Return `size`, the bytes of a cache or of work in progress, or less if there is a small bound."""
-        return size if self.spill.bound is None else min(size, self.spill.bound // SMALL_SHARE)
+        return size if self.budget.bound is None else min(size, self.budget.bound // SMALL_SHARE)
 
     def links(self, found: list[BandLinks], numbers: Array, count: int) -> Array:
         """Return the links of `count` documents as int32 of shape ``(bands, count)``; their columns are freed.
 
         `numbers` has the number of each document by position.
         """
-        links = self.spill.array((len(found), count), np.int32)
+        links = self.budget.array((len(found), count), np.int32)
 
         def write(band: int) -> None:
             links[band].fill(-1)
@@ -479,9 +479,9 @@ class Corpus:
                 write_links(pairs, numbers, links[band])
             found[band].pairs.free()
 
-        threads = 1 if self.spill.is_bounded else worth(self.num_threads, links.size)
+        threads = 1 if self.budget.is_bounded else worth(self.num_threads, links.size)
         for _ in map_in_order(write, range(len(found)), threads):
-            self.spill.release()
+            self.budget.release()
         found.clear()
         return links
 
@@ -498,15 +498,15 @@ class Corpus:
             bool: by position, whether it is in a link.
         """
         self.reserve()
-        links = Links(self.spill, order, self.has_shingles, 1)
-        with self.spill.reserved(links.num_bytes):
+        links = Links(self.budget, order, self.has_shingles, 1)
+        with self.budget.reserved(links.num_bytes):
             firsts = links.firsts(self.content)
         del links
-        self.spill.trim()
+        self.budget.trim()
         found = self._links(order, self.has_shingles if copies else firsts == np.arange(self.total, dtype=np.int32))
         if copies and any(band.left_out for band in found):  # then copies may be in several groups of every bucket
             found.append(self._copies(order, firsts))
-        self.spill.trim()
+        self.budget.trim()
         shares = np.zeros(self.total, np.bool_)
         for band in found:
             for _, pairs in band.pairs.parts():
@@ -515,15 +515,15 @@ class Corpus:
 
     def _copies(self, order: Order, firsts: Array) -> BandLinks:
         """Return links of all copies of a text."""
-        column = self.spill.column(np.uint64, expected=len(firsts))
+        column = self.budget.column(np.uint64, expected=len(firsts))
         column.append(firsts.astype(np.uint64))
-        return Links(self.spill, order, self.has_shingles, 1, LowBits(None, 0, 0)).of_band(column)
+        return Links(self.budget, order, self.has_shingles, 1, LowBits(None, 0, 0)).of_band(column)
 
     def _links(self, order: Order, chosen: Array) -> list[BandLinks]:
         """Return the links of the chosen documents, of each band."""
-        links = Links(self.spill, order, chosen, self.num_threads, self.low_bits, self.keys)
+        links = Links(self.budget, order, chosen, self.num_threads, self.low_bits, self.keys)
         all_found, bands = list[BandLinks](), range(self.bands.num_bands)
-        with self.spill.reserved(links.num_bytes):
+        with self.budget.reserved(links.num_bytes):
             for found in map_in_order(lambda band: links.of_band(self.keys[band]), bands, links.num_threads):
                 all_found.append(found)
                 self.report("grouping", len(all_found), len(bands))
@@ -625,7 +625,7 @@ class Corpus:
                 raise CollisionError
             return batch.take(np.flatnonzero(stands == here))
         ends = np.concatenate([[0], np.cumsum(self.sizes.take(own))])
-        kept = self.spill.array(int(ends[-1]), np.uint8)
+        kept = self.budget.array(int(ends[-1]), np.uint8)
         texts = Batch.of_bytes(kept, ends)
         for positions, batch in found:
             positions = positions + np.int32(offset)
@@ -637,12 +637,12 @@ class Corpus:
             copies = np.flatnonzero(stands_here != positions)
             if not same_texts(texts, np.searchsorted(own, stands_here[copies]), batch, copies):
                 raise CollisionError
-            self.spill.release()
+            self.budget.release()
         return texts
 
     def take_sketches(self, numbers: Array, count: int) -> Array:
         """Return the sketches of `count` documents, each in the row with its number; all others are freed."""
-        sketches = self.spill.array((count, self.hasher.num_seeds), self.sketches.dtype)
+        sketches = self.budget.array((count, self.hasher.num_seeds), self.sketches.dtype)
 
         def take(part: tuple[int, Array]) -> None:
             start, rows = part
@@ -650,20 +650,20 @@ class Corpus:
             chosen = np.flatnonzero(places >= 0)
             sketches[places.take(chosen)] = rows.take(chosen, axis=0)
 
-        threads = 1 if self.spill.is_bounded else worth(self.num_threads, sketches.size)
+        threads = 1 if self.budget.is_bounded else worth(self.num_threads, sketches.size)
         for _ in map_in_order(take, self.sketches.parts(), threads):
-            self.spill.release()
+            self.budget.release()
         self.sketches.free()
         return sketches
 
-    def similarity(self, sketches: Array, batch: Batch, texts: Array, least_equal: int) -> Callable[[], Similarity]:
+    def similarity(self, sketches: Array, batch: Batch, texts: Array, min_equal: int) -> Callable[[], Similarity]:
         """Return a function that makes a `Similarity`: of sets, or of fingerprints.
 
         Each thread needs its own. `texts` has the index in `batch` of the text of each document.
         """
         if not self.is_exact:
-            return partial(Similarity, sketches, None, None, least_equal)
-        split = MAX_SPLIT if self.spill.bound is None else SPLIT_UNDER_BOUND
-        cached = MAX_CACHED if self.spill.bound is None else self._at_most(MAX_CACHED) // self.num_threads
+            return partial(Similarity, sketches, None, None, min_equal)
+        split = MAX_SPLIT if self.budget.bound is None else SPLIT_UNDER_BOUND
+        cached = MAX_CACHED if self.budget.bound is None else self._at_most(MAX_CACHED) // self.num_threads
         sets = shingle_sets(self.hasher.shingles, batch, cached, split)
-        return lambda: Similarity(sketches, sets.another(), texts, least_equal)
+        return lambda: Similarity(sketches, sets.another(), texts, min_equal)

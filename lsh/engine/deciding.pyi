@@ -22,13 +22,13 @@ class Components:
 def write_links(pairs: _Int32, numbers: _Int32, links: _Int32) -> None: ...
 
 @final
-class Decisions:
+class ClusterState:
     def __new__(
         cls,
         links: _Int32,
         members: _Int32,
         ranks: _Int32,
-        settled: int,
+        num_references: int,
         threshold: float,
         limit: int,
         runs: _Int32 | None,
@@ -38,7 +38,7 @@ class Decisions:
         floor: float = 0.0,
         map: Callable[[Callable[[int], bool], Iterable[int]], Iterable[bool]] = ...,
         references: _Int32 | None = None,
-    ) -> Decisions: ...
+    ) -> ClusterState: ...
     @property
     def count(self) -> int: ...
     @property
@@ -46,8 +46,8 @@ class Decisions:
     def outcome(self) -> tuple[_Int32, _Float64]: ...
 
 @final
-class Walk:
-    def __new__(cls, similarity: Similarity, decisions: Decisions) -> Walk: ...
+class GreedyClusterer:
+    def __new__(cls, similarity: Similarity, state: ClusterState) -> GreedyClusterer: ...
     @property
     def left_out(self) -> int: ...
     @property

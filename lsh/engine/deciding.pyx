@@ -2,10 +2,10 @@
 """Decide which documents are kept, component by component.
 
 Documents that are linked through shared buckets are one component. What is decided about a document depends on its
-component only, so components can be decided in any order and in threads. `Components` finds them. `Decisions` holds the
-buckets of the documents and what is decided about them, and each thread has a `Walk` over it. Documents are numbers
-from 0 here: component by component, and in the order of the walk within each. `lsh.engine.parts` shares the work among
-threads.
+component only, so components can be decided in any order and in threads. `Components` finds them. `ClusterState` holds
+the buckets of the documents and what is decided about them, and each thread has a `GreedyClusterer` over it. Documents
+are numbers from 0 here: component by component, and in the order of the walk within each. `lsh.engine.parts` shares the
+work among threads.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -151,7 +151,7 @@ def write_links(const int32_t[:, ::1] pairs not None, const int32_t[::1] numbers
         raise ValueError(f"documents must be from 0 to {links.shape[0] - 1}")
 
 
-cdef class Decisions:
+cdef class ClusterState:
     """The buckets of the documents of some components, and what is decided about these documents.
 
     Parameters
@@ -163,14 +163,14 @@ cdef class Decisions:
         int32, as large: memory for the members of the buckets, of any content.
     ranks : numpy.ndarray
         int32, shape ``(n,)``: the place of each document in the order of the walk over all components.
-    settled : int
+    num_references : int
         Documents of a rank below this one are kept without being compared with each other.
     threshold : float
         Least similarity of a duplicate.
     limit : int
         In a bucket only the first `limit` members are compared with.
     runs : numpy.ndarray or None
-        int32, as large, of any content: walk over components; see `Walk`.
+        int32, as large, of any content: walk over components; see `GreedyClusterer`.
     family : int
         A document is compared with all that are kept, if they are at least so many and it meets most of them.
     bits : int
@@ -201,7 +201,7 @@ cdef class Decisions:
     cdef int32_t[::1] parents          # of the walk over components: see base/components.pxd; None of the other
     cdef int32_t[:, ::1] runs          # likewise: by band and member, how many up to it are known to be connected
     cdef const int32_t[::1] references
-    cdef Py_ssize_t settled
+    cdef Py_ssize_t num_references
     cdef Py_ssize_t limit
     cdef Py_ssize_t family
     cdef size_t bits
@@ -210,11 +210,12 @@ cdef class Decisions:
     cdef object lock                   # of `floor`
 
     def __cinit__(self, int32_t[:, ::1] links not None, int32_t[:, ::1] members not None, ranks not None,
-                  Py_ssize_t settled, double threshold, Py_ssize_t limit, int32_t[:, ::1] runs, Py_ssize_t family,
-                  size_t bits, size_t family_bytes, double floor=0.0, map=map, const int32_t[::1] references=None):
+                  Py_ssize_t num_references, double threshold, Py_ssize_t limit, int32_t[:, ::1] runs,
+                  Py_ssize_t family, size_t bits, size_t family_bytes,
+                  double floor=0.0, map=map, const int32_t[::1] references=None):
         cdef Py_ssize_t count = links.shape[1]
-        if count > _MAX_DOCUMENTS or settled < 0 or limit < 0:
-            raise ValueError("settled and limit must be 0 or more, and links of less than 2**31 documents")
+        if count > _MAX_DOCUMENTS or num_references < 0 or limit < 0:
+            raise ValueError("num_references and limit must be 0 or more, and links of less than 2**31 documents")
         if members.shape[0] != links.shape[0] or members.shape[1] != count:
             raise ValueError("members must be as large as links")
         own = np.array(ranks, np.int32).reshape(-1)
@@ -223,7 +224,8 @@ cdef class Decisions:
         if references is not None and references.shape[0] != count:
             raise ValueError(f"references must be of {count} documents, got {references.shape[0]}")
         self.buckets, self.members, self.ranks, self.references = links, members, own, references
-        self.count, self.settled, self.threshold, self.limit, self.floor = count, settled, threshold, limit, floor
+        self.count, self.num_references, self.limit = count, num_references, limit
+        self.threshold, self.floor = threshold, floor
         self.runs, self.family, self.bits, self.family_bytes, self.parents = runs, family, bits, family_bytes, None
         if runs is not None:
             if runs.shape[0] != links.shape[0] or runs.shape[1] != count:
@@ -276,7 +278,7 @@ cdef class Decisions:
 
 
 cdef inline int32_t place_of(int32_t bucket) noexcept nogil:
-    """Where the members of a bucket are, or -1: `Decisions.buckets` tells the last document apart."""
+    """Where the members of a bucket are, or -1: `ClusterState.buckets` tells the last document apart."""
     return bucket if bucket >= -1 else -2 - bucket
 
 
@@ -305,7 +307,7 @@ cdef struct Near:
 _NEAR = np.dtype([("document", "i4"), ("other", "i4"), ("band", "i4"), ("rank", "i4"), ("value", "f8")])
 
 
-cdef class Walk:
+cdef class GreedyClusterer:
     """Decide document by document which are kept.
 
     The representative walk: a document is removed if an earlier kept one shares a bucket in any band with it and has a
@@ -315,21 +317,21 @@ cdef class Walk:
     The walk over components: documents that are similar through others belong together, and the earliest is kept. A
     document is compared with all of its bucket, but for those it is connected with already.
 
-    Several walks may go on at the same time over one object of decisions, each in a thread and over other components.
+    Several walks may go on at the same time over one state, each in a thread and over other components.
 
     Parameters
     ----------
     similarity : Similarity
         Of the documents; for this walk only.
-    decisions : Decisions
-        What is decided, of all walks.
+    state : ClusterState
+        What is decided, by all clusterers.
     """
 
     cdef readonly int64_t left_out     # comparisons that the limit left out, over all documents and buckets
     cdef readonly int64_t compared     # pairs that got past the filter
     cdef Similarity similarity
-    cdef Decisions all
-    cdef int32_t[:, ::1] buckets       # from here to `limit`: those of the decisions
+    cdef ClusterState all
+    cdef int32_t[:, ::1] buckets       # from here to `limit`: those of the state
     cdef int32_t[:, ::1] members
     cdef const int32_t[::1] ranks
     cdef const int32_t[::1] references
@@ -337,7 +339,7 @@ cdef class Walk:
     cdef double[::1] value
     cdef int32_t[::1] parents
     cdef double threshold
-    cdef Py_ssize_t settled
+    cdef Py_ssize_t num_references
     cdef Py_ssize_t limit
     cdef int32_t[::1] stamp            # the last document that found this one
     cdef int32_t[::1] found
@@ -351,17 +353,17 @@ cdef class Walk:
     cdef Near[NEAR] nearest
     cdef Py_ssize_t num_near
     cdef Py_ssize_t least_near         # the least of them, once they are NEAR
-    cdef double floor                  # of the decisions when `run` began
+    cdef double floor                  # of the state when `run` began
 
-    def __cinit__(self, Similarity similarity not None, Decisions decisions not None):
-        cdef Py_ssize_t count = decisions.count
+    def __cinit__(self, Similarity similarity not None, ClusterState state not None):
+        cdef Py_ssize_t count = state.count
         if similarity.count != count:
-            raise ValueError("similarity and decisions must be of the same documents")
-        self.similarity, self.all = similarity, decisions
-        self.buckets, self.members, self.ranks = decisions.buckets, decisions.members, decisions.ranks
-        self.references = decisions.references
-        self.witness, self.value, self.parents = decisions.witness, decisions.value, decisions.parents
-        self.settled, self.limit, self.threshold = decisions.settled, decisions.limit, decisions.threshold
+            raise ValueError("similarity and state must be of the same documents")
+        self.similarity, self.all = similarity, state
+        self.buckets, self.members, self.ranks = state.buckets, state.members, state.ranks
+        self.references = state.references
+        self.witness, self.value, self.parents = state.witness, state.value, state.parents
+        self.num_references, self.limit, self.threshold = state.num_references, state.limit, state.threshold
         self.stamp = np.full(count, -1, np.int32)
         self.found, self.found_in = np.empty(count, np.int32), np.empty(count, np.int32)
         self.next = -1
@@ -402,7 +404,7 @@ cdef class Walk:
             with nogil:
                 for document in range(<int32_t> start, <int32_t> stop):
                     root = root_of(&self.parents[0], document)
-                    if root != document and self.ranks[document] >= self.settled:
+                    if root != document and self.ranks[document] >= self.num_references:
                         self.witness[document] = root
                         self.value[document] = self.similarity.exact(document, root, 0.0)
                         self.compared += self.similarity.sets is not None
@@ -444,7 +446,7 @@ cdef class Walk:
         cdef int32_t best = -1, number
         cdef double most = 0.0
         cdef bint is_reference = self.references is not None and self.references[document]
-        if self.ranks[document] >= self.settled and not is_reference:
+        if self.ranks[document] >= self.num_references and not is_reference:
             for band in range(self.buckets.shape[0]):
                 number = self._number(band, document)
                 over += max(<Py_ssize_t> 0, number - self.limit)
@@ -643,7 +645,7 @@ cdef class Walk:
 
 
 cdef bint _is_nearer(const Near *one, const Near *other) noexcept nogil:
-    """Tell whether a pair comes before another one; see `Walk.near`."""
+    """Tell whether a pair comes before another one; see `GreedyClusterer.near`."""
     if one.value != other.value:
         return one.value > other.value
     if one.rank != other.rank:

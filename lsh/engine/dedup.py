@@ -53,7 +53,7 @@ PAIR = np.dtype([("document", np.int32), ("partner", np.int32), ("similarity", n
 class Running(NamedTuple):
     """Memory, threads and progress of a run: values that do not change its result."""
 
-    spill: MemoryBudget
+    budget: MemoryBudget
     num_threads: int
     report: Progress
 
@@ -292,7 +292,7 @@ def _result(
             break
         except CollisionError:
             corpus.read()
-    corpus.spill.trim()
+    corpus.budget.trim()
     keeps = np.ones(new, np.bool_)
     removed, near = _removed(layout, decided, keeps, sides), _near(layout, decided, new, sides)
     for table in (removed, near):
@@ -432,20 +432,20 @@ def _pairs(
 ) -> Iterator[tuple[Any, Any, float]]:
     """Yield the pairs; links lead from a document to later ones, or with two collections to those of the second."""
     two = len(collections) + (more is not None) == 2
-    corpus, spill = Corpus(collections, matching, *run, False, more), run.spill
+    corpus, budget = Corpus(collections, matching, *run, False, more), run.budget
     matching = corpus.matching
     rows, total = corpus.offsets[1], corpus.total
     order = Order([(rows, total, True), (0, rows, True)], entered=1 if two else 2, old_from=rows)
     while True:
         layout = Layout(corpus, order, in_order=True)
         try:
-            with spill.released():
+            with budget.released():
                 found = _found(corpus, layout, matching, run.num_threads, rows if two else None)
             break
         except CollisionError:
             corpus.read()
     try:
-        with spill.released():
+        with budget.released():
             for documents, partners, values in found:
                 ids = documents.tolist() if two or more is None else more.ids(documents)
                 others = partners.tolist() if more is None else more.ids(partners)
@@ -462,8 +462,8 @@ def _found(
     Those of several parts are stored, each part in order, and merged at the end. `second` is where the second of two
     collections begins: pairs are between the two.
     """
-    spill, offset, done = corpus.spill, second or 0, 0
-    total = len(layout.documents) - layout.settled
+    budget, offset, done = corpus.budget, second or 0, 0
+    total = len(layout.documents) - layout.num_references
 
     def pairs_of(part: Part) -> Iterator[tuple[Array, Array, Array]]:
         documents, last = part.documents, len(part.documents) - 1
@@ -477,7 +477,7 @@ def _found(
         for numbers, partners, values in parts.pairs(make_pairs, last, stop, num_threads, told, parts.STEP):
             yield documents[numbers], documents[partners] - np.int32(offset), values
 
-    stored, bounds = spill.column(PAIR), [0]
+    stored, bounds = budget.column(PAIR), [0]
     for part in layout.parts(matching.min_equal):
         found = pairs_of(part)
         if len(part.documents) == len(layout.documents):
@@ -490,12 +490,12 @@ def _found(
         bounds.append(len(stored))
         done += len(part.documents) if second is None else int(np.count_nonzero(part.documents < second))
         del part, found
-    ordered = merged(stored, bounds, "document", spill.free // 4)
+    ordered = merged(stored, bounds, "document", budget.free // 4)
     return ((pairs["document"], pairs["partner"], pairs["similarity"]) for pairs in ordered)
 
 
-def _make_pairs(part: Part, firsts: Array, least: float) -> Pairs:
-    return Pairs(part.make_similarity(), part.links, firsts, least)
+def _make_pairs(part: Part, firsts: Array, min_similarity: float) -> Pairs:
+    return Pairs(part.make_similarity(), part.links, firsts, min_similarity)
 
 
 def _refuse_collection(threshold: object, second: str) -> None:
@@ -545,14 +545,14 @@ def _by_priority(priority: Keep | Array, corpus: Corpus) -> Order:
     return Order([(0, total, False)], order, old_from=new)
 
 
-def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Array | None) -> parts.Decided:
+def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Array | None) -> parts.ClusterResult:
     """Decide the documents of a layout."""
     total = len(layout.documents)
-    with corpus.spill.released():
+    with corpus.budget.released():
         return parts.decide(
             layout.parts(matching.min_equal),
-            parts.Rule(
-                layout.settled,
+            parts.ClusterOptions(
+                layout.num_references,
                 matching.min_similarity,
                 LIMIT,
                 matching.clusters == "components",
@@ -560,13 +560,13 @@ def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Arr
                 corpus.family_bytes,
                 references,
             ),
-            lambda shape: corpus.spill.array(shape, np.int32),
+            lambda shape: corpus.budget.array(shape, np.int32),
             corpus.num_threads,
             lambda done: corpus.report("comparing", done, total),
         )
 
 
-def _removed(layout: Layout, decided: parts.Decided, keeps: NDArray[np.bool_], with_sides: bool) -> Array:
+def _removed(layout: Layout, decided: parts.ClusterResult, keeps: NDArray[np.bool_], with_sides: bool) -> Array:
     """Return the table of removed documents, and clear their flags in `keeps`, which has a flag for each new document.
 
     A copy gets the decision of the first copy. Besides the table, this takes about 8 bytes for each removed document.
@@ -609,7 +609,7 @@ def _named(members: IndexCandidates, removed: Array, near: Array) -> tuple[Found
 
 
 def _counts(
-    corpus: Corpus, layout: Layout, removed: Array, decided: parts.Decided, seconds: dict[str, float]
+    corpus: Corpus, layout: Layout, removed: Array, decided: parts.ClusterResult, seconds: dict[str, float]
 ) -> dict[str, Any]:
     """Return the counts for `Deduplication.summary`."""
     new = corpus.offsets[1]
@@ -635,7 +635,7 @@ def _counts(
     }
 
 
-def _near(layout: Layout, decided: parts.Decided, new: int, with_sides: bool) -> Array:
+def _near(layout: Layout, decided: parts.ClusterResult, new: int, with_sides: bool) -> Array:
     """Return the table of pairs just below the threshold."""
     i, j = (layout.documents[numbers].astype(np.int64) for numbers in (decided.near_documents, decided.near_others))
     similarities = decided.near_similarities

@@ -230,8 +230,8 @@ cdef class Family:
         self.num_kept += 1
         return self._map_all() if self.is_dense else 0  # mostly its shingles are here, as it was compared by them
 
-    cdef Py_ssize_t most_similar(self, int32_t document, double least, int32_t *found) except -1 nogil:
-        """Find those that may have a similarity of at least `least` to a document; returns how many they are.
+    cdef Py_ssize_t most_similar(self, int32_t document, double min_similarity, int32_t *found) except -1 nogil:
+        """Find those that may be as similar to a document as `min_similarity`, or more; returns how many they are.
 
         `is_dense` tells afterwards whether they were found by shingles; if not, they passed the filter.
         """
@@ -240,17 +240,17 @@ cdef class Family:
         if not self.is_dense or self.asked % DENSE_AGAIN == 0:
             count = self._passing(document, found)
             self.is_dense = <size_t> count * DENSE >= self.num_kept and count >= MIN_DENSE
-        return self._by_shingles(document, least, found) if self.is_dense else count
+        return self._by_shingles(document, min_similarity, found) if self.is_dense else count
 
     cdef Py_ssize_t _passing(self, int32_t document, int32_t *found) except -1 nogil:
         """Find those that get past the filter."""
         cdef size_t i = 0, size = self.low_words * self.bits
         cdef Py_ssize_t count = 0
-        cdef size_t most = self.similarity.k - min(self.similarity.least_equal, self.similarity.k)
+        cdef size_t max_different = self.similarity.k - min(self.similarity.min_equal, self.similarity.k)
         self._pack(document)
         while i < self.num_kept:
             i += self.similarity.kernels.find_similar(self.low_bits + self.num_kept * size, self.low_bits + i * size,
-                                                      self.low_words, self.bits, most, self.num_kept - i)
+                                                      self.low_words, self.bits, max_different, self.num_kept - i)
             if i < self.num_kept:
                 found[count] = self.kept[i].document
                 count += self.similarity.passes(document, found[count])
@@ -292,12 +292,12 @@ cdef class Family:
             self.num_mapped += 1
         return 0
 
-    cdef Py_ssize_t _by_shingles(self, int32_t document, double least, int32_t *found) except -1 nogil:
-        """Find those that may have a similarity of at least `least`, by bounds for the shingles that they share."""
+    cdef Py_ssize_t _by_shingles(self, int32_t document, double min_similarity, int32_t *found) except -1 nogil:
+        """The same, by bounds for the shingles that they share."""
         cdef size_t i, listed = 0
         cdef uint32_t at
         cdef Py_ssize_t count = 0
-        cdef double share = least / (1.0 + least)  # of the shingles of both, which they share at this similarity
+        cdef double share = min_similarity / (1.0 + min_similarity)  # of the shingles of both, which both have then
         cdef Kept *one
         self._map_all()
         self._load(document)

@@ -72,7 +72,7 @@ class IndexCandidates(CandidateSource):
 
     def append(self, corpus: Corpus) -> None:
         """Append the members to the columns of a corpus. Of their texts, only those that may be copies are read."""
-        count, self._spill = len(self.places), corpus.spill
+        count, self._budget = len(self.places), corpus.budget
         self._texts, self._at = Batch(()), np.full(count, -1, np.int32)  # texts that were read, and where each one is
         own = np.frombuffer(corpus.secret, np.uint64)[:, None] + np.arange(count, dtype=np.uint64) * MIX
         for (keys, places), column in zip(self._found, corpus.keys):
@@ -83,7 +83,7 @@ class IndexCandidates(CandidateSource):
         for start in range(0, count, STEP):
             rows = self.snapshot.sketches(self.places[start : start + STEP])
             corpus.append_sketches(rows.astype(corpus.sketches.dtype))
-            corpus.spill.release()
+            corpus.budget.release()
         self._read(self._possible_copies(corpus) if self.snapshot.has_texts else np.empty(0, np.int64))
         content, sizes, known = np.empty(len(self._texts), np.uint64), np.zeros(count, np.int64), self._at >= 0
         content_keys(self._texts, corpus.secret, content)
@@ -111,7 +111,7 @@ class IndexCandidates(CandidateSource):
 
     def _read(self, numbers: Array) -> None:
         """Read the texts of some members; they remain in memory, or in a mapped file."""
-        data, sizes, at = self._spill.column(np.uint8), [np.empty(0, np.int64)], len(self._texts)
+        data, sizes, at = self._budget.column(np.uint8), [np.empty(0, np.int64)], len(self._texts)
         for start in range(0, len(numbers), TEXTS_STEP):
             some = numbers[start : start + TEXTS_STEP]
             texts = self.snapshot.texts(self.places[some])
@@ -124,7 +124,7 @@ class IndexCandidates(CandidateSource):
             sizes.append(np.fromiter(map(len, found), np.int64, len(found)))
             self._at[some[is_known]] = np.arange(at, at + len(found))
             at += len(found)
-        array, write = self._spill.bytes_to_fill(len(data))
+        array, write = self._budget.bytes_to_fill(len(data))
         for first, part in data.parts():
             write(first, part)
         data.free()

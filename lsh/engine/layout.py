@@ -18,7 +18,7 @@ from lsh.engine.comparing import Similarity
 from lsh.engine.corpus import THREAD_BYTES, TOGETHER_BYTES, CollisionError, Corpus
 from lsh.engine.deciding import Components
 from lsh.engine.linking import Order
-from lsh.engine.placing import BUFFER, PlacedRows, PlacedTexts, ends_of
+from lsh.engine.placing import BUFFER, PartitionedRows, PartitionedTexts, ends_of
 from lsh.text.batch import Batch, same_texts
 
 STEP = 1 << 16  # documents in a step
@@ -69,7 +69,7 @@ class Layout:
     ----------
     documents : numpy.ndarray
         int32: the positions, part by part.
-    settled : int
+    num_references : int
         How many of them are not of the first collection. They come first in the order, and are all kept.
     ranks, starts : numpy.ndarray
         int32 and int64: the place of each in the order of the walk; where each component begins.
@@ -85,13 +85,13 @@ class Layout:
         self.num_rows = len(self._found)  # of the links
         self.documents = order.documents(shares)
         del shares
-        corpus.spill.trim()
+        corpus.budget.trim()
         count = len(self.documents)
-        self.settled = int(np.count_nonzero(self.documents >= corpus.offsets[1]))
+        self.num_references = int(np.count_nonzero(self.documents >= corpus.offsets[1]))
         corpus.reserve(count)
         self._numbers = np.full(corpus.total, -1, np.int32)  # by position
         self._set_numbers()
-        if in_order and not corpus.spill.is_bounded:
+        if in_order and not corpus.budget.is_bounded:
             self.ranks, self.starts = np.arange(count, dtype=np.int32), np.array([0, count], np.int64)
             return
         components = Components(count)
@@ -103,7 +103,7 @@ class Layout:
         corpus.reserve(count, int(np.diff(self.starts).max(initial=0)))
         self.documents = self.documents[self.ranks]
         self._set_numbers()
-        corpus.spill.trim()
+        corpus.budget.trim()
 
     def copies(self, stop: int) -> Array:
         """Return the positions below `stop` of documents whose first copy is another one, int32."""
@@ -119,12 +119,12 @@ class Layout:
             some = self.documents[start : start + STEP]
             self._numbers[some] = np.arange(start, start + len(some), dtype=np.int32)
 
-    def parts(self, least_equal: int) -> Iterator[Part]:
+    def parts(self, min_equal: int) -> Iterator[Part]:
         """Yield the parts in order.
 
         Parameters
         ----------
-        least_equal : int
+        min_equal : int
             The components that are equal in a pair that is compared further; see `Similarity`.
 
         Raises
@@ -132,11 +132,11 @@ class Layout:
         CollisionError
             If texts are not identical although their content keys are.
         """
-        corpus, spill = self._corpus, self._corpus.spill
-        if spill.is_bounded:
+        corpus, budget = self._corpus, self._corpus.budget
+        if budget.is_bounded:
             ends = self._ends()
-            if not spill.has_room(int(ends[-1])):
-                yield from self._placed_parts(ends, least_equal)
+            if not budget.has_room(int(ends[-1])):
+                yield from self._placed_parts(ends, min_equal)
                 return
         if self._in_order:
             self._put_in_order(np.array([0, len(self.documents)]))
@@ -148,7 +148,7 @@ class Layout:
         texts[numbers[numbers >= 0]] = places[numbers >= 0]
         del members, places, numbers
         self._numbers = np.empty(0, np.int32)
-        make_similarity = corpus.similarity(sketches, batch, texts, least_equal)
+        make_similarity = corpus.similarity(sketches, batch, texts, min_equal)
         yield Part(0, self.starts, self.ranks, self.documents, links, make_similarity)
 
     def _compared(self) -> Array:
@@ -178,27 +178,27 @@ class Layout:
 
     # ---- several parts ----
 
-    def _placed_parts(self, ends: Array, least_equal: int) -> Iterator[Part]:
+    def _placed_parts(self, ends: Array, min_equal: int) -> Iterator[Part]:
         """Yield parts that fit into memory."""
-        corpus, spill = self._corpus, self._corpus.spill
-        spill.check_space(int(ends[-1]))
-        spill.release_columns()
-        most = max(spill.free // 3, SMALLEST_PART)
-        bounds = _divided(ends, most)  # the first component of each part, and their number
+        corpus, budget = self._corpus, self._corpus.budget
+        budget.check_space(int(ends[-1]))
+        budget.release_columns()
+        max_bytes = max(budget.free // 3, SMALLEST_PART)
+        bounds = _divided(ends, max_bytes)  # the first component of each part, and their number
         firsts = self.starts[bounds]  # the first document of each part, and their number
         if self._in_order:
             self._put_in_order(firsts)
-        placed = _Placed(self, firsts)
-        with spill.reserved(most + placed.buffers):  # so that there is memory for a part when they are read
+        placed = _PartitionedDocuments(self, firsts)
+        with budget.reserved(max_bytes + placed.buffers):  # so that there is memory for a part when they are read
             placed.distribute()
         members = corpus.members(self.firsts, self._compared())
         alone = members[(self.firsts[members] == members) & (self._numbers[members] < 0)]  # they share no bucket
-        checks = alone[_divided(ends_of(corpus.sizes.take(alone)), most)[:-1]]
-        with spill.reserved(most + placed.buffers):
+        checks = alone[_divided(ends_of(corpus.sizes.take(alone)), max_bytes)[:-1]]
+        with budget.reserved(max_bytes + placed.buffers):
             placed.distribute_texts(members, checks)
         del members, alone
         self._numbers = np.empty(0, np.int32)
-        spill.trim()
+        budget.trim()
         for number, (begin, end) in enumerate(pairwise(firsts.tolist())):
             starts = self.starts[bounds[number] : bounds[number + 1] + 1] - begin
             if self._in_order:
@@ -206,37 +206,37 @@ class Layout:
             links = placed.links_of(number, end - begin)
             sketches = placed.sketches_of(number, begin, end)
             batch, texts = placed.texts_of(number, self.documents[begin:end], corpus.is_exact)
-            make_similarity = corpus.similarity(sketches, batch, texts, least_equal)
+            make_similarity = corpus.similarity(sketches, batch, texts, min_equal)
             yield Part(begin, starts, self.ranks[begin:end], self.documents[begin:end], links, make_similarity)
             del links, sketches, batch, texts, make_similarity
-            spill.trim()
+            budget.trim()
         for number in range(len(bounds) - 1, len(bounds) - 1 + len(checks)):
             placed.texts_of(number, np.empty(0, np.int32), False)
 
 
-def _divided(ends: Array, most: int) -> list[int]:
-    """Divide items into ranges of at most `most` bytes or of one item; return where each begins, and their number.
+def _divided(ends: Array, max_bytes: int) -> list[int]:
+    """Divide items into ranges of at most `max_bytes` bytes or of one item; return where each begins, and their number.
 
     `ends` has the bytes before each item, and those of all.
     """
     bounds = [0]
     while bounds[-1] < len(ends) - 1:
-        within = int(np.searchsorted(ends, ends[bounds[-1]] + most, side="right")) - 1
+        within = int(np.searchsorted(ends, ends[bounds[-1]] + max_bytes, side="right")) - 1
         bounds.append(max(within, bounds[-1] + 1))
     return bounds
 
 
-class _Placed:
+class _PartitionedDocuments:
     """Links, sketches and texts, distributed to the parts."""
 
     def __init__(self, layout: Layout, firsts: Array) -> None:
         self._layout, self._corpus = layout, layout._corpus
         self._first_numbers = firsts[:-1].astype(np.int32)
-        spill, num_parts = self._corpus.spill, len(firsts) - 1
-        self._buffer = min(BUFFER, spill.free // 16)
+        budget, num_parts = self._corpus.budget, len(firsts) - 1
+        self._buffer = min(BUFFER, budget.free // 16)
         sketches = self._corpus.sketches
-        self._links = PlacedRows(spill, num_parts, np.int32, 3, self._buffer)
-        self._sketches = PlacedRows(spill, num_parts, sketches.dtype, self._corpus.hasher.num_seeds, self._buffer)
+        self._links = PartitionedRows(budget, num_parts, np.int32, 3, self._buffer)
+        self._sketches = PartitionedRows(budget, num_parts, sketches.dtype, self._corpus.hasher.num_seeds, self._buffer)
         self.buffers = 3 * self._buffer  # bytes that are in memory at the same time
 
     def distribute(self) -> None:
@@ -263,8 +263,8 @@ class _Placed:
         layout, corpus = self._layout, self._corpus
         self._first_checks = checks
         num_parts = len(self._first_numbers) + len(checks)
-        self._positions = PlacedRows(corpus.spill, num_parts, np.int32, None, self._buffer)
-        self._texts = PlacedTexts(corpus.spill, num_parts, self._buffer)
+        self._positions = PartitionedRows(corpus.budget, num_parts, np.int32, None, self._buffer)
+        self._texts = PartitionedTexts(corpus.budget, num_parts, self._buffer)
         for positions, batch in corpus.needed_texts(members):
             parts = self._part_of(layout.firsts[positions])
             self._positions.append(parts, positions)
@@ -285,21 +285,21 @@ class _Placed:
 
     def links_of(self, part: int, count: int) -> Array:
         """Return the links of a part with `count` documents."""
-        links = self._corpus.spill.array((self._layout.num_rows, count), np.int32)
+        links = self._corpus.budget.array((self._layout.num_rows, count), np.int32)
         links.fill(-1)
         for rows in self._links.read(part):
             links[rows[:, 0], rows[:, 1]] = rows[:, 2]
-            self._corpus.spill.release()
+            self._corpus.budget.release()
         return links
 
     def sketches_of(self, part: int, begin: int, end: int) -> Array:
         """Return the sketches of a part, which has the documents with numbers from `begin` to `end` - 1."""
-        sketches = self._corpus.spill.array((end - begin, self._corpus.hasher.num_seeds), self._corpus.sketches.dtype)
+        sketches = self._corpus.budget.array((end - begin, self._corpus.hasher.num_seeds), self._corpus.sketches.dtype)
         order, at = np.argsort(self._layout.documents[begin:end], kind="stable"), 0
         for rows in self._sketches.read(part):  # in order of position
             sketches[order[at : at + len(rows)]] = rows
             at += len(rows)
-            self._corpus.spill.release()
+            self._corpus.budget.release()
         return sketches
 
     def texts_of(self, part: int, documents: Array, compared: bool) -> tuple[Batch, Array]:
@@ -319,7 +319,7 @@ class _Placed:
         index = np.cumsum(is_stand) - 1  # in `texts`
         sizes = self._texts.sizes(part)
         ends = ends_of(sizes[is_stand])
-        kept, write = self._corpus.spill.bytes_to_fill(int(ends[-1]))
+        kept, write = self._corpus.budget.bytes_to_fill(int(ends[-1]))
         texts = Batch.of_bytes(kept, ends)
         at = 0
         for batch in self._texts.read(part):
@@ -334,7 +334,7 @@ class _Placed:
             if not same_texts(texts, index[stands[groups[at + copies]]], batch, copies):
                 raise CollisionError
             at += len(batch)
-            self._corpus.spill.release()
+            self._corpus.budget.release()
         firsts = self._layout.firsts[documents]
         is_there = np.isin(firsts, keys)
         if compared and not is_there.all():  # only if they are of another part, so that they are not copies

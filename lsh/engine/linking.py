@@ -92,13 +92,13 @@ class LowBits(NamedTuple):
         uint64: of each document; see `lsh.engine.grouping.pack_low_bits`. ``None`` for 0 bits.
     bits : int
         How many of each component; 0: all documents of a bucket are one group.
-    most : int
+    max_different : int
         A pair is in one group if at most so many components differ in these bits.
     """
 
     rows: SpilledColumn | Array | None
     bits: int
-    most: int
+    max_different: int
 
     @property
     def row_size(self) -> int:
@@ -144,7 +144,7 @@ class Links:
 
     Parameters
     ----------
-    spill : MemoryBudget
+    budget : MemoryBudget
         Has the bound, and makes columns.
     order : Order
         The order of the documents.
@@ -162,29 +162,29 @@ class Links:
     num_threads : int
         How many bands can be linked at the same time within the bound.
     num_bytes : int
-        The memory that this takes, without arrays and columns of the spill.
+        The memory that this takes, without arrays and columns of the budget.
     """
 
     def __init__(
         self,
-        spill: MemoryBudget,
+        budget: MemoryBudget,
         order: Order,
         chosen: Array,
         num_threads: int,
         low_bits: LowBits | None = None,
         keys: Sequence[SpilledColumn] = (),
     ) -> None:
-        self._spill, self._order, self._chosen, self._low_bits = spill, order, chosen, low_bits
+        self._budget, self._order, self._chosen, self._low_bits = budget, order, chosen, low_bits
         self._finder: BucketFinder | None = None  # of all documents at once, if the bound allows it
         self._part_finder: BucketFinder | None = None  # else of one part of the keys
         self._parts = 0
         self._member_bytes, self._most_members = 0, len(chosen)
         if low_bits is not None:
             self._member_bytes = MEMBER_BYTES + low_bits.row_size
-        if spill.is_bounded and keys and not self._may_be_large(keys):
+        if budget.is_bounded and keys and not self._may_be_large(keys):
             self._member_bytes //= SHARE
             self._most_members //= SHARE
-        if low_bits is not None and isinstance(low_bits.rows, SpilledColumn) and not spill.is_bounded:
+        if low_bits is not None and isinstance(low_bits.rows, SpilledColumn) and not budget.is_bounded:
             rows = low_bits.rows.in_one_piece()
             self._low_bits = low_bits._replace(rows=low_bits.rows.read() if rows is None else rows)
             low_bits.rows.free()
@@ -219,17 +219,17 @@ class Links:
 
     def _threads_at_once(self, num_threads: int) -> int:
         """Return how many threads can link all documents at once within the bound; 0 if none can."""
-        if not self._spill.is_bounded:
+        if not self._budget.is_bounded:
             return num_threads
         count = len(self._chosen)
-        room = max(self._spill.room - ORDER_BYTES * count, 0)
+        room = max(self._budget.room - ORDER_BYTES * count, 0)
         return min(num_threads, room // max(self._each * count, 1))
 
     def _prepare_parts(self) -> None:
         """Choose into how many parts the keys are divided, so that what each thread holds fits into the bound."""
-        self._spill.release_columns()
+        self._budget.release_columns()
         self._keys = max(int(np.count_nonzero(self._chosen)), 1)
-        needed, room = (PART_BYTES + self._member_bytes) * self._keys, max(self._spill.room, 1)
+        needed, room = (PART_BYTES + self._member_bytes) * self._keys, max(self._budget.room, 1)
         if needed > FEW_PARTS * room:
             self.num_threads = 1
         needed *= self.num_threads
@@ -250,13 +250,13 @@ class Links:
             return firsts
         for part in range(self._parts):
             held: list[tuple[Array, Array]] = []
-            count, most = 0, max(self._keys // self._parts, PIECE)
+            count, room = 0, max(self._keys // self._parts, PIECE)
             for own, numbers, _ in self._rows(keys, part):
                 held.append((own, numbers))
                 count += len(own)
-                if count > most:  # a key may have any number of documents, of which one is needed
+                if count > room:  # a key may have any number of documents, of which one is needed
                     held = [self._firsts_of(held, firsts)]
-                    count, most = len(held[0][0]), max(most, 2 * len(held[0][0]))
+                    count, room = len(held[0][0]), max(room, 2 * len(held[0][0]))
             self._firsts_of(held, firsts)
         changed = self._order.given is not None  # then an earlier document may have come later
         while changed:
@@ -280,7 +280,7 @@ class Links:
 
     def of_band(self, keys: SpilledColumn) -> BandLinks:
         """Return the links of a band; the keys are freed."""
-        found, shared, left_out = self._spill.column(np.int32, 2), 0, 0
+        found, shared, left_out = self._budget.column(np.int32, 2), 0, 0
         buckets: Iterator[tuple[Array, Array]]
         whole = own = None
         if self._finder is None:
@@ -333,10 +333,10 @@ class Links:
     def _grouped(self, members: Array, ends: Array, found: SpilledColumn) -> tuple[int, int]:
         """Append the links within groups to `found`; return `shared` and `left_out`."""
         assert self._low_bits is not None
-        _, bits, most = self._low_bits
+        _, bits, max_different = self._low_bits
         old_from, only_old = self._order.old_from, self._order.entered == 1
         rows = self._low_bits.take(members)
-        links, shared, left_out = keep_similar(members, ends, *rows, bits, most, old_from, only_old, LIMIT)
+        links, shared, left_out = keep_similar(members, ends, *rows, bits, max_different, old_from, only_old, LIMIT)
         found.append(links)
         return shared, left_out
 
@@ -349,13 +349,13 @@ class Links:
         return column.read(out=keys)
 
 
-def _at_once(buckets: Iterator[tuple[Array, Array]], most: int) -> Iterator[tuple[Array, Array]]:
-    """Divide or join buckets, so that `most` members come at once, or fewer; a larger bucket comes alone."""
+def _at_once(buckets: Iterator[tuple[Array, Array]], max_members: int) -> Iterator[tuple[Array, Array]]:
+    """Divide or join buckets, so that `max_members` members come at once, or fewer; a larger bucket comes alone."""
     held, count = list[tuple[Array, Array]](), 0
     for members, ends in buckets:
         begin = first = 0
         while first < len(ends):
-            stop = int(np.searchsorted(ends, begin + most - count, side="right"))
+            stop = int(np.searchsorted(ends, begin + max_members - count, side="right"))
             if stop > first or not held:
                 stop = max(stop, first + 1)
                 end = int(ends[stop - 1])

@@ -91,12 +91,12 @@ class Matching:
         keep: object = "first",
         missing: object = "error",
     ) -> None:
-        least = checks.fraction("threshold", DEFAULT_THRESHOLD if threshold is None else threshold, zero=False)
+        minimum = checks.fraction("threshold", DEFAULT_THRESHOLD if threshold is None else threshold, zero=False)
         chosen = chosen_hasher(hasher, shingles, num_seeds, random_state, bands)
         verify = checks.choice("verify", verify, get_args(Verify))
-        own, plan = chosen_bands(bands, recall, least, chosen, filtered=verify == "exact")
+        own, plan = chosen_bands(bands, recall, minimum, chosen, filtered=verify == "exact")
         self._set(
-            threshold=least,
+            threshold=minimum,
             hasher=chosen,
             bands=own,
             plan=plan,
@@ -139,8 +139,8 @@ class Matching:
         """
         decided = ("recall", "bands", "shingles", "hasher", "num_seeds")  # by the index
         _check_same(name, index, {one: given.pop(one, None) for one in decided}, given.pop("random_state", 0))
-        least = index.plan.threshold if threshold is None else threshold
-        matching = cls(least, hasher=index.hasher, bands=index.plan.bands, **given)
+        minimum = index.plan.threshold if threshold is None else threshold
+        matching = cls(minimum, hasher=index.hasher, bands=index.plan.bands, **given)
         reached, recall = index.recalls(matching.threshold, matching.verify)
         if reached < MIN_INDEX_RECALL:
             asked = errors.Parameter("threshold", matching.threshold)
@@ -190,16 +190,16 @@ class Matching:
             return 0
         k = self.hasher.num_seeds
         loss = 0.0 if self.plan is None or self.recall is not None else self.plan.loss
-        least = sketch_filter.least_equal(k, self.threshold, loss or sketch_filter.LOSS)
+        minimum = sketch_filter.min_equal(k, self.threshold, loss or sketch_filter.LOSS)
         if self.is_exact:
-            return least
-        return min(least, int(np.searchsorted(np.arange(k + 1) / k, self.min_similarity)))
+            return minimum
+        return min(minimum, int(np.searchsorted(np.arange(k + 1) / k, self.min_similarity)))
 
     @property
     def low_bits(self) -> tuple[int, int]:
         """How many low bits of each component are compared before documents are connected, and how many may differ."""
-        k, least = self.hasher.num_seeds, self.min_equal
-        return sketch_filter.num_low_bits(k, least), k - least
+        k, minimum = self.hasher.num_seeds, self.min_equal
+        return sketch_filter.num_low_bits(k, minimum), k - minimum
 
     @property
     def min_similarity(self) -> float:

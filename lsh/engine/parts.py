@@ -16,7 +16,7 @@ import numpy as np
 from lsh.base.arrays import Array
 from lsh.base.threads import map_in_order, worth
 from lsh.engine.comparing import Pairs
-from lsh.engine.deciding import MAX_NEAR, Decisions, Walk
+from lsh.engine.deciding import MAX_NEAR, ClusterState, GreedyClusterer
 from lsh.engine.layout import Part
 
 TASK = 512  # documents that a thread decides in one call; a component that has more is decided alone
@@ -25,10 +25,10 @@ STEP = 1024  # documents whose pairs a thread finds in one call
 MOST_PAIRS = 1 << 16  # candidates of the documents whose pairs a thread finds in one call; one may have more
 
 
-class Rule(NamedTuple):
-    """How documents are decided; see `Decisions`."""
+class ClusterOptions(NamedTuple):
+    """How documents are decided; see `ClusterState`."""
 
-    settled: int
+    num_references: int
     threshold: float
     limit: int
     components: bool
@@ -37,7 +37,7 @@ class Rule(NamedTuple):
     references: Array | None = None  # bool, by position
 
 
-class Decided(NamedTuple):
+class ClusterResult(NamedTuple):
     """What was decided about documents.
 
     Attributes
@@ -65,18 +65,18 @@ class Decided(NamedTuple):
 
 def decide(
     parts: Iterable[Part],
-    rule: Rule,
+    options: ClusterOptions,
     make_members: Callable[[tuple[int, ...]], Array],
     num_threads: int,
     report: Callable[[int], object],
-) -> Decided:
+) -> ClusterResult:
     """Decide all documents of some parts.
 
     Parameters
     ----------
     parts : iterable of Part
         The documents. A part is not used any more when the next one is asked for.
-    rule : Rule
+    options : ClusterOptions
         How they are decided.
     make_members : callable
         Returns an uninitialized array of int32 of a shape.
@@ -85,26 +85,26 @@ def decide(
     report : callable
         Called with the number of documents that have been decided, from time to time.
     """
-    found, floor, done = list[Decided](), 0.0, 0
+    found, floor, done = list[ClusterResult](), 0.0, 0
     for part in parts:
         shape, threads = part.links.shape, worth(num_threads, part.links.size)
         in_threads = partial(map_in_order, num_threads=threads)
-        runs = make_members(shape) if rule.components else None
-        family = FAMILY, rule.bits, rule.family_bytes // num_threads
-        references = None if rule.references is None else rule.references[part.documents].astype(np.int32)
-        values = part.ranks, rule.settled, rule.threshold, rule.limit, runs, *family, floor, in_threads
-        decisions = Decisions(part.links, make_members(shape), *values, references=references)
-        work = _Work(part, decisions, rule.components, num_threads)
+        runs = make_members(shape) if options.components else None
+        family = FAMILY, options.bits, options.family_bytes // num_threads
+        references = None if options.references is None else options.references[part.documents].astype(np.int32)
+        values = part.ranks, options.num_references, options.threshold, options.limit, runs, *family, floor, in_threads
+        state = ClusterState(part.links, make_members(shape), *values, references=references)
+        work = _Clustering(part, state, options.components, num_threads)
         for decided in work.run():
             done += decided
             report(done)
         found.append(work.outcome())
-        floor = decisions.floor
-        del part, runs, values, decisions, work  # before the next part is read
+        floor = state.floor
+        del part, runs, values, state, work  # before the next part is read
     return _joined(found)
 
 
-def _joined(found: list[Decided]) -> Decided:
+def _joined(found: list[ClusterResult]) -> ClusterResult:
     """Return what was decided about all parts."""
     none, no_values = np.empty(0, np.int32), np.empty(0)
     columns = zip((none, none, no_values, none, none, no_values, none), *(one[:7] for one in found))
@@ -112,16 +112,16 @@ def _joined(found: list[Decided]) -> Decided:
     first = np.lexsort((near[3], -near[2]))[:MAX_NEAR]  # pairs of the same document come from one part
     near = [column[first] for column in near]
     counts = [sum(counted) for counted in zip((0, 0), *(one[7:] for one in found))]
-    return Decided(documents, witnesses, similarities, near[0], near[1], near[2], near[3], *counts)
+    return ClusterResult(documents, witnesses, similarities, near[0], near[1], near[2], near[3], *counts)
 
 
 class _Task(NamedTuple):
-    """Documents `start` to `stop` - 1, whole components, decided up to `at`, by `walk` if it was begun."""
+    """Documents `start` to `stop` - 1, whole components, decided up to `at`, by `clusterer` if it was begun."""
 
     start: int
     at: int
     stop: int
-    walk: Walk | None = None
+    clusterer: GreedyClusterer | None = None
 
 
 def _tasks(starts: Array) -> Iterator[_Task]:
@@ -134,19 +134,19 @@ def _tasks(starts: Array) -> Iterator[_Task]:
         first = stop
 
 
-class _Work:
-    """The walks of all threads."""
+class _Clustering:
+    """The clusterers of all threads."""
 
-    def __init__(self, part: Part, decisions: Decisions, components: bool, num_threads: int) -> None:
-        self.part, self.decisions, self.components, self.num_threads = part, decisions, components, num_threads
-        self.walks: list[Walk] = []
-        self.idle: list[Walk] = []  # walks that no thread uses at the moment; append and pop are atomic
+    def __init__(self, part: Part, state: ClusterState, components: bool, num_threads: int) -> None:
+        self.part, self.state, self.components, self.num_threads = part, state, components, num_threads
+        self.clusterers: list[GreedyClusterer] = []
+        self.idle: list[GreedyClusterer] = []  # clusterers that no thread uses at the moment; append and pop are atomic
 
     def run(self) -> Iterator[int]:
         """Decide all documents; yield how many have been decided since the last time.
 
         Tasks that are not done, those of a large component or of long texts, go on before others begin: each holds the
-        memory of a walk.
+        memory of a clusterer.
         """
         more, left = _tasks(self.part.starts), deque[_Task]()
         while True:
@@ -158,35 +158,35 @@ class _Work:
             if not left:
                 return
 
-    def walk(self) -> Walk:
-        """Return a walk that no other thread uses; the caller appends it to `idle` afterwards."""
+    def clusterer(self) -> GreedyClusterer:
+        """Return a clusterer that no other thread uses; the caller appends it to `idle` afterwards."""
         try:
             return self.idle.pop()
         except IndexError:
-            walk = Walk(self.part.make_similarity(), self.decisions)
-            self.walks.append(walk)
-            return walk
+            clusterer = GreedyClusterer(self.part.make_similarity(), self.state)
+            self.clusterers.append(clusterer)
+            return clusterer
 
     def decide(self, task: _Task) -> tuple[int, _Task]:
         """Go on with a task for a certain amount of work; return how many documents were decided, and what is left."""
-        walk = self.walk() if task.walk is None else task.walk
-        at = walk.run(task.at, task.stop)
+        clusterer = self.clusterer() if task.clusterer is None else task.clusterer
+        at = clusterer.run(task.at, task.stop)
         if at == task.stop:
             if self.components:
-                walk.attach(task.start, task.stop)
-            self.idle.append(walk)
-        return at - task.at, task._replace(at=at, walk=walk)
+                clusterer.attach(task.start, task.stop)
+            self.idle.append(clusterer)
+        return at - task.at, task._replace(at=at, clusterer=clusterer)
 
-    def outcome(self) -> Decided:
+    def outcome(self) -> ClusterResult:
         """Return what was decided."""
         first, ranks = self.part.first, self.part.ranks
-        witness, similarity = self.decisions.outcome()
+        witness, similarity = self.state.outcome()
         removed = np.flatnonzero(witness >= 0).astype(np.int32)
-        near = [walk.near() for walk in self.walks]
+        near = [clusterer.near() for clusterer in self.clusterers]
         documents, others, similarities = map(
             np.concatenate, zip((np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)), *near)
         )
-        return Decided(
+        return ClusterResult(
             removed + np.int32(first),
             witness[removed] + np.int32(first),
             similarity[removed],
@@ -194,8 +194,8 @@ class _Work:
             others + np.int32(first),
             similarities,
             ranks[documents],
-            sum(walk.compared for walk in self.walks),
-            sum(walk.left_out for walk in self.walks),
+            sum(clusterer.compared for clusterer in self.clusterers),
+            sum(clusterer.left_out for clusterer in self.clusterers),
         )
 
 

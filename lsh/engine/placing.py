@@ -33,10 +33,10 @@ def ends_of(sizes: Array) -> Array:
     return ends
 
 
-class _Placed(ABC, Generic[Rows]):
+class PartitionWriter(ABC, Generic[Rows]):
     """Rows or texts, distributed to parts. Several threads may read parts after `finish`."""
 
-    def __init__(self, spill: MemoryBudget, num_parts: int, column: SpilledColumn, buffer: int) -> None:
+    def __init__(self, budget: MemoryBudget, num_parts: int, column: SpilledColumn, buffer: int) -> None:
         self._column = column
         self._num_parts, self._most = num_parts, min(buffer, BUFFER)
         self._parts: list[Array] = []  # of the buffer: the part of each row
@@ -74,12 +74,12 @@ class _Placed(ABC, Generic[Rows]):
         return [(int(bounds[part]), int(bounds[part + 1])) for bounds in self._bounds]
 
 
-class PlacedRows(_Placed[Array]):
+class PartitionedRows(PartitionWriter[Array]):
     """Numbers, or rows of numbers, in parts. Several threads may read parts after `finish`.
 
     Parameters
     ----------
-    spill : MemoryBudget
+    budget : MemoryBudget
         Has the bound.
     num_parts : int
         How many parts there are.
@@ -92,9 +92,9 @@ class PlacedRows(_Placed[Array]):
     """
 
     def __init__(
-        self, spill: MemoryBudget, num_parts: int, dtype: DTypeLike, width: int | None = None, buffer: int = BUFFER
+        self, budget: MemoryBudget, num_parts: int, dtype: DTypeLike, width: int | None = None, buffer: int = BUFFER
     ) -> None:
-        super().__init__(spill, num_parts, spill.column(dtype, width), buffer)
+        super().__init__(budget, num_parts, budget.column(dtype, width), buffer)
 
     def append(self, parts: Array, rows: Array) -> None:
         """Append rows, of which a copy is made; `parts` has the part of each."""
@@ -112,12 +112,12 @@ class PlacedRows(_Placed[Array]):
                 yield self._column.read(start, stop)
 
 
-class PlacedTexts(_Placed[Batch]):
+class PartitionedTexts(PartitionWriter[Batch]):
     """Texts in parts. Several threads may read parts after `finish`.
 
     Parameters
     ----------
-    spill : MemoryBudget
+    budget : MemoryBudget
         Has the bound.
     num_parts : int
         How many parts there are.
@@ -125,9 +125,9 @@ class PlacedTexts(_Placed[Batch]):
         The bytes that are sorted at once.
     """
 
-    def __init__(self, spill: MemoryBudget, num_parts: int, buffer: int = BUFFER) -> None:
-        super().__init__(spill, num_parts, spill.column(np.uint8), buffer)
-        self._sizes = spill.column(np.int64)
+    def __init__(self, budget: MemoryBudget, num_parts: int, buffer: int = BUFFER) -> None:
+        super().__init__(budget, num_parts, budget.column(np.uint8), buffer)
+        self._sizes = budget.column(np.int64)
         self._places: list[Array] = []  # for each buffer that was sorted, where its parts begin in `_sizes`
 
     def append(self, parts: Array, texts: Batch) -> None:

@@ -58,7 +58,7 @@ class Documents:
         The formats of other files that are read with the same options. An option that this format has no use for is
         an error, unless one of these formats has a use for it; `source_field` and `keep_field` count for these
         documents only.
-    spill : MemoryBudget, optional
+    budget : MemoryBudget, optional
         Allocates the memory for the places of the records, and has the folder for copies. Default: without a bound.
 
     Attributes
@@ -101,7 +101,7 @@ class Documents:
         *,
         rejects: Target | None = None,
         others: Sequence[str] = (),
-        spill: MemoryBudget | None = None,
+        budget: MemoryBudget | None = None,
         **values: Any,
     ) -> None:
         options = ReadOptions(**values) if options is None else replace(options, **values)
@@ -119,8 +119,8 @@ class Documents:
         self.inputs: list[Input] = []
         self._place = 0, 0  # of the file that was open when `position` was asked last, and of its first byte
         self._reader: Lines | Tables | Folder
-        spill = MemoryBudget() if spill is None else spill
-        self.temporary = spill.folder
+        budget = MemoryBudget() if budget is None else budget
+        self.temporary = budget.folder
         if self.format.name == FOLDER:
             self._reader = Folder(self.path, pattern, options, self._counts)
             return
@@ -131,7 +131,7 @@ class Documents:
         if self.format.name in TABLES.values():
             self._reader = Tables(self.inputs, self.format.name, options, self._counts)
         else:
-            self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts, spill)
+            self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts, budget)
 
     def _usable(self, options: ReadOptions, others: Sequence[str]) -> ReadOptions:
         """Return the options without those that only the other formats have a use for."""

@@ -213,7 +213,7 @@ class Lines:
         How the documents are read.
     counts : ReadCounts
         Receives the counts, the notes and the skipped lines.
-    spill : MemoryBudget
+    budget : MemoryBudget
         Allocates the memory for the places of the records.
     """
 
@@ -223,10 +223,10 @@ class Lines:
         reader: type[Reader],
         options: ReadOptions,
         counts: ReadCounts,
-        spill: MemoryBudget,
+        budget: MemoryBudget,
     ) -> None:
         self._inputs, self._reader, self._options, self._counts = inputs, reader, options, counts
-        self._spill = spill
+        self._budget = budget
         self._known: _Pass | None = None  # the first pass that read all records
 
     def blocks(self) -> Iterator[Block]:
@@ -235,7 +235,7 @@ class Lines:
         yield from self._pass(self._counts)
 
     def _pass(self, counts: ReadCounts) -> Iterator[Block]:
-        one = _Pass(self._inputs, self._reader(self._options), counts, None if self._known else Places(self._spill))
+        one = _Pass(self._inputs, self._reader(self._options), counts, None if self._known else Places(self._budget))
         yield from one.blocks()
         self._known = self._known or one
 

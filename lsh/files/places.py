@@ -60,7 +60,7 @@ class Places:
 
     Parameters
     ----------
-    spill : MemoryBudget
+    budget : MemoryBudget
         Allocates the memory.
 
     Examples
@@ -72,8 +72,8 @@ class Places:
     [(0, [3, 9], [7, 12])]
     """
 
-    def __init__(self, spill: MemoryBudget) -> None:
-        self._entries = spill.column(np.uint32)
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._entries = budget.column(np.uint32)
         self._waiting = array("I")  # entries that were added one by one
         self._files: list[_FileStart] = []
         self._end = self._number = 0

@@ -208,7 +208,7 @@ class Plan:
         found = self.probability(similarity)
         if not self.loss:
             return found
-        least = sketch_filter.least_equal(self.num_seeds, self.threshold, self.loss)
+        least = sketch_filter.min_equal(self.num_seeds, self.threshold, self.loss)
         s = np.asarray(similarity, np.float64)
         passed = [sketch_filter.passing(self.num_seeds, least, one) for one in s.ravel().tolist()]
         return found * np.reshape(passed, s.shape) if s.ndim else float(found * passed[0])
@@ -256,7 +256,7 @@ class Plan:
             raise errors.bad_type("documents", "must be given, as the plan has none")
         count = checks.whole_number("documents", self.documents if documents is None else documents, 1, 2**63)
         size = checks.whole_number("text_bytes", text_bytes, 0, 2**63)
-        least = sketch_filter.least_equal(self.num_seeds, self.threshold, self.loss or sketch_filter.LOSS)
+        least = sketch_filter.min_equal(self.num_seeds, self.threshold, self.loss or sketch_filter.LOSS)
         low_bytes = 8 * sketch_filter.num_words(self.num_seeds, sketch_filter.num_low_bits(self.num_seeds, least))
         return cost_of(count, size, self.bands.num_bands, self.num_seeds, low_bytes, self.false_candidates)
 

@@ -25,7 +25,7 @@ def loss_of(recall: float) -> float:
     return (1.0 - recall) * LOSS_SHARE
 
 
-def least_equal(num_seeds: int, threshold: float, loss: float) -> int:
+def min_equal(num_seeds: int, threshold: float, loss: float) -> int:
     """Return how many components of a pair must be equal, so that few pairs at the threshold are lost.
 
     Parameters
@@ -44,25 +44,25 @@ def least_equal(num_seeds: int, threshold: float, loss: float) -> int:
 
     Examples
     --------
-    >>> from lsh.sketch.sketch_filter import least_equal
-    >>> least_equal(128, 0.8, 0.002)
+    >>> from lsh.sketch.sketch_filter import min_equal
+    >>> min_equal(128, 0.8, 0.002)
     89
-    >>> least_equal(128, 1.0, 0.002)
+    >>> min_equal(128, 1.0, 0.002)
     128
     """
     lost = np.cumsum(_equal_components(num_seeds, threshold))[:-1]  # P(at most j), for j below k
     return int(np.searchsorted(lost, loss, side="right")) if loss > 0.0 or threshold == 1.0 else 0
 
 
-def num_low_bits(num_seeds: int, least: int) -> int:
-    """Return how many bits of each component tell most pairs with fewer than `least` equal components apart.
+def num_low_bits(num_seeds: int, min_equal: int) -> int:
+    """Return how many bits of each component tell most pairs with fewer than `min_equal` equal components apart.
 
     Equal components have equal low bits, so no comparison of some low bits loses a pair. It is 1, 2, 4 or 8; 0 if all
     pairs have enough.
     """
-    if least == 0:
+    if min_equal == 0:
         return 0
-    few = (bits for bits in (1, 2, 4) if passing(num_seeds, least, UNRELATED, bits) <= NEEDLESS)
+    few = (bits for bits in (1, 2, 4) if passing(num_seeds, min_equal, UNRELATED, bits) <= NEEDLESS)
     return next(few, BITS)
 
 
@@ -71,15 +71,15 @@ def num_words(num_seeds: int, bits: int) -> int:
     return bits * -(-num_seeds // 64)
 
 
-def passing(num_seeds: int, least: int, similarity: float, bits: int = BITS) -> float:
+def passing(num_seeds: int, min_equal: int, similarity: float, bits: int = BITS) -> float:
     """Return the probability that a pair of this similarity has the same low bits in at least `least` components."""
-    return min(float(_equal_components(num_seeds, similarity, bits)[least:].sum()), 1.0)
+    return min(float(_equal_components(num_seeds, similarity, bits)[min_equal:].sum()), 1.0)
 
 
-def passing_whole(num_seeds: int, least: int, similarity: float) -> float:
+def passing_whole(num_seeds: int, min_equal: int, similarity: float) -> float:
     """Return the same where whole components are compared, none of which is equal by chance."""
     chance = 0.5**BITS
-    return passing(num_seeds, least, max((similarity - chance) / (1.0 - chance), 0.0))
+    return passing(num_seeds, min_equal, max((similarity - chance) / (1.0 - chance), 0.0))
 
 
 def estimates(num_seeds: int, collisions: float) -> NDArray[np.float64]:
@@ -95,8 +95,8 @@ def corrected(shares: NDArray[np.float64], collisions: float) -> NDArray[np.floa
 
 def reaching(num_seeds: int, similarity: float, estimate: float, collisions: float) -> float:
     """Return the probability that a pair of this similarity has at least this estimate."""
-    least = int(np.searchsorted(estimates(num_seeds, collisions), estimate))
-    return (passing if collisions else passing_whole)(num_seeds, least, similarity)
+    min_equal = int(np.searchsorted(estimates(num_seeds, collisions), estimate))
+    return (passing if collisions else passing_whole)(num_seeds, min_equal, similarity)
 
 
 def _equal_components(num_seeds: int, similarity: float, bits: int = BITS) -> NDArray[np.float64]:

@@ -67,7 +67,7 @@ def filter_min_equal(parameters: Parameters, similarity: float) -> int:
         return 0
     if parameters.sketch == "full":  # no collisions: the share of equal components is the similarity
         similarity = max((similarity - COLLISIONS) / (1.0 - COLLISIONS), 0.0)
-    return sketch_filter.least_equal(k, similarity, plan.loss)
+    return sketch_filter.min_equal(k, similarity, plan.loss)
 
 
 def bands_recall(

@@ -166,9 +166,9 @@ def test_copies_of_a_stream_are_not_held(monkeypatch):
     held = []
     array = MemoryBudget.array
 
-    def noted(spill, shape, dtype):
+    def noted(budget, shape, dtype):
         held.append((shape, numpy.dtype(dtype)))
-        return array(spill, shape, dtype)
+        return array(budget, shape, dtype)
 
     monkeypatch.setattr(MemoryBudget, "array", noted)
     for keep, result in zip(("first", "last"), expected):

@@ -121,9 +121,9 @@ def test_mapped_files_take_little_memory(tmp_path):
         import sys, time
         import numpy
         from lsh.base.budget import MemoryBudget, _resident
-        spill = MemoryBudget(20_000_000, sys.argv[1])
-        array, before = spill.array(1 << 27, numpy.uint8), _resident()[0]
-        with spill.released():
+        budget = MemoryBudget(20_000_000, sys.argv[1])
+        array, before = budget.array(1 << 27, numpy.uint8), _resident()[0]
+        with budget.released():
             array[:] = 1
             until = time.monotonic() + 60
             while _resident()[0] > before + 20_000_000 and time.monotonic() < until:

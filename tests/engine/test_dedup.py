@@ -308,8 +308,8 @@ def test_find_pairs_against_twin(
         patch.setattr(lsh.engine.parts, "STEP", step)
         patch.setattr(lsh.engine.parts, "MOST_PAIRS", most)
         found = list(find_pairs(a, threshold, **how))
-    settled = {"widths": widths, "seeds": seeds, "hashbytes": hashbytes, "n": n, "unit": unit, "verify": verify}
-    assert found == reference.find_pairs(a, b, threshold=threshold, **settled, **options)
+    num_references = {"widths": widths, "seeds": seeds, "hashbytes": hashbytes, "n": n, "unit": unit, "verify": verify}
+    assert found == reference.find_pairs(a, b, threshold=threshold, **num_references, **options)
     assert all((type(i), type(j), type(s)) == (int, int, float) for i, j, s in found)
 
 
@@ -323,26 +323,26 @@ def test_defaults():
             at = draw.randrange(180)
             texts.append(base[:at] + draw.choice(["", "x", "é", base[:20]]) + base[at:])
     draw.shuffle(texts)
-    settled = {"n": 8, "unit": "char", "seeds": (128, 0), "hashbytes": None, "widths": (6,) * 6 + (7,) * 13}
-    settled["loss"] = (1 - 0.99) / 5
+    num_references = {"n": 8, "unit": "char", "seeds": (128, 0), "hashbytes": None, "widths": (6,) * 6 + (7,) * 13}
+    num_references["loss"] = (1 - 0.99) / 5
     result = deduplicate(texts)
-    same_as(result, reference.deduplicate(texts, 0.8, **settled))
+    same_as(result, reference.deduplicate(texts, 0.8, **num_references))
     assert 6 <= len(result.removed) <= 14
-    assert list(find_pairs(texts)) == reference.find_pairs(texts, threshold=0.8, **settled)
+    assert list(find_pairs(texts)) == reference.find_pairs(texts, threshold=0.8, **num_references)
     hasher = MinHasher(128, random_state=0, scheme="fss", shingles=Shingles(8))
     for same in (
         deduplicate(texts, 0.8, recall=0.99, shingles=Shingles(8), num_seeds=128, random_state=0, keep="first"),
-        deduplicate(texts, 0.8, bands=Bands(widths=settled["widths"])),
+        deduplicate(texts, 0.8, bands=Bands(widths=num_references["widths"])),
         deduplicate(texts, hasher=hasher),
         deduplicate(texts, hasher=hasher, shingles=Shingles(8, unit="char")),
     ):
         assert removed_of(same) == removed_of(result)
-    fewer = reference.deduplicate(texts, 0.8, **{**settled, "widths": (9,) * 3, "seeds": (30, 7), "loss": 0.001})
+    fewer = reference.deduplicate(texts, 0.8, **{**num_references, "widths": (9,) * 3, "seeds": (30, 7), "loss": 0.001})
     other = deduplicate(texts, bands=Bands(3, 9), num_seeds=30, random_state=7)
     same_as(other, fewer)
     assert removed_of(other) != removed_of(result)
     planned = reference.deduplicate(
-        texts, 0.8, **{**settled, "widths": (15, 15), "seeds": (30, 7), "loss": (1 - 0.05) / 5}
+        texts, 0.8, **{**num_references, "widths": (15, 15), "seeds": (30, 7), "loss": (1 - 0.05) / 5}
     )
     same_as(deduplicate(texts, recall=0.05, num_seeds=30, random_state=7), planned)
 
@@ -638,12 +638,12 @@ def corpus() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def settled(corpus) -> SimpleNamespace:
+def num_references(corpus) -> SimpleNamespace:
     return SimpleNamespace(result=deduplicate(corpus, 0.7), pairs=list(find_pairs(corpus, threshold=0.7)))
 
 
-def test_a_result_is_whole(corpus, settled):
-    result = settled.result
+def test_a_result_is_whole(corpus, num_references):
+    result = num_references.result
     check_whole(result, 3000)
     kept = int(result.keep.sum())
     assert 1000 <= kept < 1500
@@ -657,11 +657,11 @@ def test_a_result_is_whole(corpus, settled):
 @pytest.mark.parametrize(
     "same", [lambda result: result, copy.deepcopy, lambda result: pickle.loads(pickle.dumps(result))]
 )
-def test_a_result_and_its_copies_are_immutable(settled, same):
-    result = same(settled.result)
+def test_a_result_and_its_copies_are_immutable(num_references, same):
+    result = same(num_references.result)
     for name in ("keep", "labels", "removed", "near"):
         array = getattr(result, name)
-        assert array.tolist() == getattr(settled.result, name).tolist()
+        assert array.tolist() == getattr(num_references.result, name).tolist()
         assert not array.flags.writeable
         for change in (delattr, lambda result, name: setattr(result, name, None)):
             with pytest.raises(AttributeError, match=f"a Deduplication is immutable; .*{name}"):
@@ -671,8 +671,8 @@ def test_a_result_and_its_copies_are_immutable(settled, same):
     result.clusters()[0][:] = -1
     result.kept[:] = -1
     check_whole(result, 3000)
-    assert result.summary() == settled.result.summary()
-    assert result.parameters == settled.result.parameters
+    assert result.summary() == num_references.result.summary()
+    assert result.parameters == num_references.result.parameters
 
 
 def test_arguments_stay_as_they_are(corpus):
@@ -683,13 +683,13 @@ def test_arguments_stay_as_they_are(corpus):
     assert priority.tolist() == list(range(100))
 
 
-def test_find_pairs_is_an_iterator(corpus, settled):
+def test_find_pairs_is_an_iterator(corpus, num_references):
     texts = list(corpus)
     found = find_pairs(texts, threshold=0.7)
     assert isinstance(found, Iterator)
     texts.clear()  # it reads the texts as they were at the call
-    assert [next(found), next(found)] == settled.pairs[:2]
-    assert list(found) == settled.pairs[2:]
+    assert [next(found), next(found)] == num_references.pairs[:2]
+    assert list(found) == num_references.pairs[2:]
 
 
 def test_progress(corpus):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lsh._minhash import band_keys
 from lsh.base import threads
 from lsh.engine.comparing import Similarity
-from lsh.engine.deciding import Components, Decisions, Walk
+from lsh.engine.deciding import ClusterState, Components, GreedyClusterer
 from lsh.engine.grouping import BucketFinder
 
 M64 = 2**64 - 1
@@ -151,8 +151,8 @@ def connected(count, pairs, step=7):
         links[: len(linked_to), document] = linked_to
     similarity = Similarity(numpy.zeros((count, 1), numpy.uint32), None, None, 0)
     runs = numpy.empty_like(links)
-    decisions = Decisions(links, numpy.empty_like(links), numpy.arange(count), 0, 1.0, 1, runs, 128, 0, 0)
-    walk = Walk(similarity, decisions)
+    decisions = ClusterState(links, numpy.empty_like(links), numpy.arange(count), 0, 1.0, 1, runs, 128, 0, 0)
+    walk = GreedyClusterer(similarity, decisions)
     for start in range(0, count, step):
         assert walk.run(start, min(start + step, count)) == min(start + step, count)
     for start in range(0, count, step):

@@ -16,8 +16,8 @@ from lsh.engine.grouping import pack_low_bits
 from lsh.engine.linking import PART_BYTES, Links, LowBits, Order
 
 
-def column(spill, keys) -> SpilledColumn:
-    made = spill.column(numpy.uint64)
+def column(budget, keys) -> SpilledColumn:
+    made = budget.column(numpy.uint64)
     made.append(numpy.array(keys, numpy.uint64))
     return made
 
@@ -73,11 +73,11 @@ def test_links_in_parts_against_twin(case, parts, chunk, most, share):
         patch.setattr(lsh.engine.linking, "SAMPLED", (3, 1))
         patch.setattr(lsh.engine.linking, "RARE", 1)  # a bucket is never taken to be large
         patch.setattr(lsh.engine.linking, "SHARE", share or 1)
-        spill = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
-        low_bits = spill.column(numpy.uint64, 2)
+        budget = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
+        low_bits = budget.column(numpy.uint64, 2)
         low_bits.append(pack_low_bits(rows, 2))
-        own = column(spill, keys)
-        band = Links(spill, order, chosen, 1, LowBits(low_bits, 2, most), [own] if share else ()).of_band(own)
+        own = column(budget, keys)
+        band = Links(budget, order, chosen, 1, LowBits(low_bits, 2, most), [own] if share else ()).of_band(own)
         pairs = band.pairs.read()
     found = dict(pairs.tolist())
     assert len(found) == len(pairs)
@@ -101,20 +101,20 @@ def test_first_documents_against_twin(case, parts, chunk):
         patch.setattr(lsh.base.budget, "CHUNK", chunk)
         patch.setattr(lsh.base.budget, "MIN_ROWS", 2)
         patch.setattr(lsh.engine.linking, "PIECE", 3)
-        spill = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
-        assert Links(spill, order, chosen, 1).firsts(column(spill, keys)).tolist() == expected
+        budget = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
+        assert Links(budget, order, chosen, 1).firsts(column(budget, keys)).tolist() == expected
 
 
 @pytest.mark.parametrize("places", [slice(0, 300_000, 16), slice(100_000, 118_750), None])
 def test_a_large_bucket_of_any_band_is_expected(places):
     """One in sixteen documents, far apart or side by side; then the memory for groups is that of all documents."""
     count = 300_000
-    spill, order, chosen = MemoryBudget(50_000_000), Order([(0, count, False)]), numpy.ones(count, numpy.bool_)
+    budget, order, chosen = MemoryBudget(50_000_000), Order([(0, count, False)]), numpy.ones(count, numpy.bool_)
     keys = numpy.arange(2 * count).reshape(2, count)
     if places is not None:
         keys[1, places] = 0
-    bands = [column(spill, row) for row in keys]
-    sizes = [Links(spill, order, chosen, 1, LowBits(None, 0, 0), some).num_bytes for some in (bands, bands[:1])]
+    bands = [column(budget, row) for row in keys]
+    sizes = [Links(budget, order, chosen, 1, LowBits(None, 0, 0), some).num_bytes for some in (bands, bands[:1])]
     assert (sizes[0] > sizes[1]) == (places is not None)
 
 
@@ -125,7 +125,7 @@ def test_parts_are_as_many_as_the_bound_needs():
         links = Links(MemoryBudget(bound), order, chosen, threads)
         assert (0 if links._finder is not None else links._parts) == parts
         assert links.num_threads == (2 if threads == 2 else 1)
-    spill = MemoryBudget(10**6)
-    spill.reserve(500_000)  # memory for one thread is left, not for two
-    links = Links(spill, order, chosen, 2)
+    budget = MemoryBudget(10**6)
+    budget.reserve(500_000)  # memory for one thread is left, not for two
+    links = Links(budget, order, chosen, 2)
     assert links._finder is None or links.num_threads < 2

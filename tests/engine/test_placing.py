@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import lsh.base.budget
 import lsh.engine.placing
 from lsh.base.budget import MemoryBudget
-from lsh.engine.placing import PlacedRows, PlacedTexts, merged
+from lsh.engine.placing import PartitionedRows, PartitionedTexts, merged
 from lsh.text.batch import Batch
 
 PARTS = 4
@@ -28,11 +28,11 @@ def test_parts_against_lists(pieces, buffer, bound):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.base.budget, "CHUNK", 64)
         patch.setattr(lsh.base.budget, "MIN_ROWS", 2)
-        spill = MemoryBudget(bound)
+        budget = MemoryBudget(bound)
         texts, rows, numbers = (
-            PlacedTexts(spill, PARTS, buffer),
-            PlacedRows(spill, PARTS, numpy.uint8, 2, buffer),
-            PlacedRows(spill, PARTS, numpy.int64, None, buffer),
+            PartitionedTexts(budget, PARTS, buffer),
+            PartitionedRows(budget, PARTS, numpy.uint8, 2, buffer),
+            PartitionedRows(budget, PARTS, numpy.int64, None, buffer),
         )
         expected = [[] for _ in range(PARTS)]
         for piece in pieces:

@@ -27,7 +27,7 @@ import lsh.lsh
 from lsh import Bands, MinHasher, Plan, Shingles
 from lsh.sketch import costs
 from lsh.sketch.planning import plan_for
-from lsh.sketch.sketch_filter import least_equal, loss_of, passing
+from lsh.sketch.sketch_filter import loss_of, min_equal, passing
 
 ALPHA = 1e-4
 some_thresholds = st.integers(1, 99).map(lambda percent: percent / 100)
@@ -338,7 +338,7 @@ def test_a_plan_settles_threshold_recall_and_shingles(find):
     loss=st.one_of(st.sampled_from([0.001, 0.002]), st.floats(1e-6, 0.5)),
 )
 def test_least_equal_against_twin(num_seeds, threshold, loss):
-    least = least_equal(num_seeds, threshold, loss)
+    least = min_equal(num_seeds, threshold, loss)
     lost = reference.fewer_equal(num_seeds, least, threshold)
     assert lost <= loss * (1 + 1e-12)
     assert reference.fewer_equal(num_seeds, least + 1, threshold) > loss * (1 - 1e-12)
@@ -352,7 +352,7 @@ def test_least_equal_of_many(num_seeds, threshold):
     """Compared with sums of Python's floats, which are exact enough: no small term is lost by rounding."""
     p = threshold + (1 - threshold) / 256
     for loss in (1e-9, 0.002, 0.2):
-        least = least_equal(num_seeds, threshold, loss)
+        least = min_equal(num_seeds, threshold, loss)
         assert 1 - binomial_tail(least, num_seeds, p) <= loss * (1 + 1e-6)
         assert binomial_tail(num_seeds - least, num_seeds, 1 - p) > loss  # P(at most `least`)
 
@@ -361,17 +361,17 @@ def test_least_equal_of_many(num_seeds, threshold):
 def test_identical_texts_pass(num_seeds):
     """At a threshold of 1 all components must agree; at any threshold equal texts pass."""
     for loss in (0.0, 1e-9, 0.002, 0.999):
-        assert least_equal(num_seeds, 1.0, loss) == num_seeds
-        assert least_equal(num_seeds, 0.8, loss) <= num_seeds
+        assert min_equal(num_seeds, 1.0, loss) == num_seeds
+        assert min_equal(num_seeds, 0.8, loss) <= num_seeds
     assert passing(num_seeds, num_seeds, 1.0) == 1.0
-    assert least_equal(num_seeds, 0.8, 0.0) == 0  # nothing may be lost
+    assert min_equal(num_seeds, 0.8, 0.0) == 0  # nothing may be lost
     assert passing(num_seeds, 0, 0.3) == pytest.approx(1.0, abs=1e-12)
 
 
 @given(threshold=some_thresholds.map(lambda t: max(t, 0.05)), recall=some_recalls, s=st.floats(0, 1))
 def test_recall_is_that_of_bands_and_filter(threshold, recall, s):
     plan = lsh.plan(threshold, recall, 700)
-    least = least_equal(700, threshold, loss_of(recall))
+    least = min_equal(700, threshold, loss_of(recall))
     passed = passing(700, least, s)
     assert plan.recall_at(s) == pytest.approx(plan.bands.probability(s) * passed, rel=1e-12, abs=1e-300)
     assert isinstance(plan.recall_at(s), float)

@@ -442,6 +442,7 @@ def test_what_a_worker_lacks(tmp_path, module, source, message):
 # Failures.
 
 TASKS = ("fingerprint", "link", "connect", "choose_members", "decide")
+IN_ROUNDS = ("decide_batch", "compare_batch")  # of components of more than 20,000 different texts
 
 
 def failing_once(task: Any, folder: str, kill: bool, *arguments: Any) -> Any:
@@ -516,13 +517,15 @@ def peaks(monkeypatch, tmp_path):
     """A function that returns the peaks of the tasks so far, in MB, by the name of the task."""
     folder = tmp_path / "peaks"
     folder.mkdir()
-    for name in TASKS:
+    for name in (*TASKS, *IN_ROUNDS):
         monkeypatch.setattr(_tasks, name, partial(measured, getattr(_tasks, name), str(folder)))
 
     def found() -> dict[str, int]:
         values = [(path.name.split()[0], int(path.read_text())) for path in folder.iterdir()]
-        assert {name for name, _ in values} == set(TASKS)
-        return {name: max(peak for one, peak in values if one == name) for name in TASKS}
+        names = {name for name, _ in values}
+        assert names >= set(TASKS[:4])
+        assert names & {"decide", "decide_batch"}
+        return {name: max(peak for one, peak in values if one == name) for name in names}
 
     return found
 

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-PROFILES = {"quick": 0.15, "default": 0.3, "ci": 3, "thorough": 10}
+PROFILES = {"quick": 0.15, "default": 0.2, "ci": 3, "thorough": 10}
 PROFILE = os.environ.get("LSH_TEST_PROFILE") or "default"
 if PROFILE not in PROFILES:
     raise ValueError(f"LSH_TEST_PROFILE must be one of {', '.join(PROFILES)}, got {PROFILE!r}")

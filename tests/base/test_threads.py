@@ -71,7 +71,7 @@ def test_the_first_failure_is_raised(workers):
 
     def work(number):
         if number == 3:
-            late.wait(0.2)  # other items fail first
+            late.wait(0.02)  # other items fail first
             raise ValueError("item 3")
         if number > 3:
             late.set()

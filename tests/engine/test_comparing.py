@@ -88,6 +88,7 @@ def test_a_large_bucket(kind):
         assert left_out == sum(range(1, count - limit))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seeds", [128, 256])
 @pytest.mark.parametrize(("shared", "threshold"), [(50, 0.5), (60, 0.6), (80, 0.8), (90, 0.9)])
 def test_pairs_at_the_threshold_that_no_link_connects(shared, threshold, seeds):

@@ -45,14 +45,14 @@ def of_generated(name: str) -> dict[str, Callable[..., str]]:
     return dict(expected.generated(name))
 
 
-@pytest.mark.few(30)
+@pytest.mark.few(16)
 @pytest.mark.parametrize("way", [pytest.param("one thread", marks=pytest.mark.slow), "three threads", "under a bound"])
 @pytest.mark.parametrize(("name", "case"), GENERATED)
 def test_generated(name, case, way):
     assert of_generated(name)[case](**WAYS[way]) == EXPECTED[name][case]
 
 
-@pytest.mark.few(11)
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("name", "case"), [one for one in GENERATED if "pairs" not in one.values[1]])
 def test_generated_in_many_parts(name, case, monkeypatch):
     monkeypatch.setattr(lsh.base.budget.MemoryBudget, "has_room", lambda self, size: size < 50_000)

@@ -79,6 +79,7 @@ def test_an_arrow_pair_that_makes_its_capsules_anew():
     assert Batch(next(Columns(Source()))).tolist() == [b"abc", b"defgh"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("unit", [BYTE, CHAR, WORD])
 @pytest.mark.parametrize("n", [2, 12])
 def test_texts_that_change_while_they_are_read(unit, n):

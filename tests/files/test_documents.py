@@ -21,7 +21,7 @@ def test_texts_and_ids(tmp_path, format, mark, packed):
     assert read(path) == list(zip(IDS[format], TEXTS[format], strict=True))
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("count", [15_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_long_document(tmp_path, format, packed, count):

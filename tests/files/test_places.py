@@ -123,7 +123,7 @@ VARIANTS = {  # what makes lines differ: blank lines, ends, numbers as ids, fiel
 }
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @pytest.mark.usefixtures("sizes")
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("how", ["", "gz", "utf-16"])
@@ -147,7 +147,7 @@ def test_documents_at_positions(tmp_path, name, how):
             assert at(documents, range(len(found))) == found
 
 
-@pytest.mark.few(18)
+@pytest.mark.few(10)
 @pytest.mark.usefixtures("sizes")
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("mark", [b"", BOM])

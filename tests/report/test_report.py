@@ -318,7 +318,7 @@ def copies() -> tuple[list[str], set[tuple[int, int]]]:
     return texts, {(i, j) for i, j in pairs_there if len(sets[i] & sets[j]) >= 0.8 * len(sets[i] | sets[j])}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("limit", "clusters"), [(20, "representative"), (5, "components"), (1000, "representative")])
 def test_the_measured_recall_counts_comparisons_that_were_left_out(monkeypatch, copies, limit, clusters):
     """The copies share bands with their originals, but with a limit of 20 or 5 many are never compared with them."""

@@ -72,7 +72,7 @@ def test_fingerprints_against_twin(batch, n, unit, seeds, k, kind, options):
         assert numpy.array_equal(hasher.fingerprint(text), row)
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @every_kind
 @pytest.mark.parametrize("n", [*range(1, 20), 31, 32, 33, 40, pytest.param(64, marks=pytest.mark.slow)])
 def test_every_length_around_n(n, kind):

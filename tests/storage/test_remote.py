@@ -191,7 +191,7 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(12)
 @pytest.mark.parametrize("line", COMMANDS)
 @pytest.mark.parametrize(
     ("source", "out"), [("memory://in", "memory://out"), ("memory://in", "out"), ("in", "memory://out")]

@@ -196,7 +196,7 @@ def damage_manifest(folder: Path, kind: str, rng: random.Random) -> None:
 
 @pytest.mark.parametrize("kind", ["segment", "segment footer", "log", "removed", "manifest"])
 @given(seed=st.integers(0, 2**32))
-@strategies.examples(120)
+@strategies.examples(80)
 def test_files_with_right_checksums(made, kind, seed):
     with copied(made) as folder:
         (damage_manifest if kind == "manifest" else damage)(folder, kind, random.Random(seed))

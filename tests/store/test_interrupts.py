@@ -51,7 +51,7 @@ MOMENTS = [
 ]
 
 
-@pytest.mark.few(16)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment[1])
 @pytest.mark.parametrize("large", [False, True])
@@ -153,7 +153,7 @@ def test_an_interrupted_close_is_completed_by_the_next_one(folder, monkeypatch, 
     assert list(Index.open(folder)) == [1]
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.skipif(os.name == "nt", reason="the folder of an open index cannot be removed")
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("change", ["removed", "moved", "lock", "replaced", "file", "link"])

@@ -265,7 +265,7 @@ def corpus_table(result: Result) -> str:
             f"{name.partition(' (')[0]}: {short(row['shingles'])}",
             *(f"{count:,}" for count in row["counts"]),
             f"{row['removed']:,}",
-            f"{row['candidates']:,}",
+            f"{row['compared']:,}",
             f"{row['recall']:.4f}",
         ]
         for name, found in result["corpora"].items()
@@ -273,18 +273,17 @@ def corpus_table(result: Result) -> str:
         if row["shingles"] in SHOWN
     ]
     sizes = ", ".join(f"{name}: {found['documents']:,}" for name, found in result["corpora"].items())
-    head = ["corpus: shingles", *ranges, "1", "removed", "candidates", "recall"]
+    head = ["corpus: shingles", *ranges, "1", "removed", "compared", "recall"]
     return f"Documents: {sizes}.\n\n{table(head, rows)}"
 
 
 def threshold_table(result: Result) -> str:
     """Return what each threshold removes and compares."""
     rows = [
-        [f"{row['threshold']:g}, {row['num_seeds']} components"]
-        + [f"{row[key]:,}" for key in ("removed", "candidates", "compared")]
+        [f"{row['threshold']:g}, {row['num_seeds']} components"] + [f"{row[key]:,}" for key in ("removed", "compared")]
         for row in result["thresholds"]
     ]
-    return table(["threshold", "removed", "candidate pairs", "compared exactly"], rows)
+    return table(["threshold", "removed", "compared exactly"], rows)
 
 
 def record_table(result: Result) -> str:

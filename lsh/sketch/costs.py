@@ -27,9 +27,9 @@ KEY_SHUFFLED = 1.0033  # bytes for each byte of a key, the hash of its text and 
 # Of benchmarks/engine/sizes.py, in seconds: of a document for each hash of a component, and for each band; of a pair in
 # each bucket that it shares.
 SEED_SECONDS, BAND_SECONDS, SHARED_SECONDS = 1.4204e-9, 8.0071e-8, 1.076e-8
-MANY = 1000  # false candidates of a document
+MANY = 10_000  # false candidates of a document
 MANY_CANDIDATES = """
-                  which takes longer than reading them: longer shingles, or a higher threshold, have fewer"""
+                  which takes much of the time: longer shingles, or a higher threshold, have fewer"""
 CONTENT_BYTES = 24  # of a document in temporary files, beside keys and sketch
 
 

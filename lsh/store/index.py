@@ -145,8 +145,7 @@ class Index(IndexReader):
         random_state : int or None, optional
             The seed of the hasher; ``None`` draws a new one. An error if `hasher` is given.
         sketch : {"8bit", "full"}, optional
-            What is stored to estimate similarities: 8 bits of each component, all bits, or nothing, which requires
-            texts.
+            What is stored to estimate similarities: 8 bits of each component, or all bits.
         texts : "stored", callable or None, optional
             Where the texts are that verify a match. ``"stored"`` (default): in the index, compressed. A function that
             returns the text of an id, or ``None`` if it is not known. ``None``: nowhere, so similarities are estimated,

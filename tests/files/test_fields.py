@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import reference
 import strategies
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from lsh import files
@@ -82,7 +82,8 @@ STRUCTURE = [bytes([code]) for code in b'\x01\x1f\x7f"\\\x08{}[]:,tfn0-.eE+/']  
 
 
 @given(json_lines(), st.integers(0, 2**32), st.binary(min_size=1, max_size=3) | st.sampled_from(STRUCTURE))
-@strategies.examples(170)
+@example(({}, b'{"text": "abc", "id": 1}\n'), 11, b"\x01")  # a control character in a string
+@strategies.examples(250)
 def test_what_is_found_in_damaged_json_is_what_python_finds(written, place, odd):
     block = written[1]
     place %= len(block) + 1

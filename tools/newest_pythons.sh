@@ -25,6 +25,17 @@ within() {
         LSH_DATA=/data PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 "$@"
 }
 
+# build_without_gil: build the free-threaded CPython from the source of a package, and install it
+build_without_gil() {
+    local name=${WITHOUT_GIL%.*}
+    "$python" -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' \
+        "$MIRROR/pool/main/p/python$name/python${name}_$WITHOUT_GIL.orig.tar.xz" "$debian/cpython.tar.xz"
+    within apt-get install -y -qq --no-install-recommends make pkgconf xz-utils lib{ssl,ffi,bz2,lzma,sqlite3,zstd}-dev \
+        zlib1g-dev
+    within sh -c "mkdir /cpython && tar xf /cpython.tar.xz -C /cpython --strip-components 1 && cd /cpython &&
+        ./configure -q --disable-gil && make -s -j $(nproc) && make -s altinstall"
+}
+
 section "Debian unstable"
 works debootstrap --version || { apt-get update -qq; apt-get install -y -qq debootstrap >/dev/null; }
 debootstrap --variant=minbase --include=ca-certificates,gcc,libc6-dev,git unstable "$debian" "$MIRROR" >"$temp/log"
@@ -36,17 +47,6 @@ mkdir "$debian/data" "$debian/lsh"
 [ -z "${LSH_DATA:-}" ] || cp "$LSH_DATA"/* "$debian/data/"
 list_files
 copy "$debian/lsh"
-
-# build_without_gil: build the free-threaded CPython from the source of a package, and install it
-build_without_gil() {
-    local name=${WITHOUT_GIL%.*}
-    "$python" -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' \
-        "$MIRROR/pool/main/p/python$name/python${name}_$WITHOUT_GIL.orig.tar.xz" "$debian/cpython.tar.xz"
-    within apt-get install -y -qq --no-install-recommends make pkgconf xz-utils lib{ssl,ffi,bz2,lzma,sqlite3,zstd}-dev \
-        zlib1g-dev
-    within sh -c "mkdir /cpython && tar xf /cpython.tar.xz -C /cpython --strip-components 1 && cd /cpython &&
-        ./configure -q --disable-gil && make -s -j $(nproc) && make -s altinstall"
-}
 
 for name in "${pythons[@]}"; do
     section "CPython $name"

@@ -305,7 +305,7 @@ cdef class _Filter:
     cdef const int32_t *rows         # of each document of the bucket, in `low_bits`; NULL: they lie there in order
     cdef const int32_t *documents    # their numbers
     cdef size_t words, bits, size
-    cdef size_t max_different                 # components that may differ
+    cdef size_t max_different        # components that may differ
     cdef int32_t old_from
     cdef bint only_old
     cdef Py_ssize_t limit

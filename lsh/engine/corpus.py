@@ -31,7 +31,7 @@ from lsh.sketch.sketch_filter import num_words
 from lsh.text.batch import Batch, content_keys, num_bytes, same_texts
 from lsh.text.collections import TextSource, each_piece, is_selection
 from lsh.text.sets import MAX_CACHED, MAX_SPLIT
-from lsh.text.shingling import shingle_sets
+from lsh.text.shingling import sets_maker
 from lsh.typing import Piece, Pieces, Progress, Texts, TextsOrCallable
 
 STEP = 1 << 16  # documents in a step, and between two checks of the bound
@@ -663,7 +663,8 @@ class Corpus:
         """
         if not self.is_exact:
             return partial(Similarity, sketches, None, None, min_equal)
-        split = MAX_SPLIT if self.budget.bound is None else SPLIT_UNDER_BOUND
-        cached = MAX_CACHED if self.budget.bound is None else self._at_most(MAX_CACHED) // self.num_threads
-        sets = shingle_sets(self.hasher.shingles, batch, cached, split)
-        return lambda: Similarity(sketches, sets.another(), texts, min_equal)
+        cached, split = MAX_CACHED, MAX_SPLIT
+        if self.budget.is_bounded:
+            cached, split = self._at_most(MAX_CACHED) // self.num_threads, SPLIT_UNDER_BOUND
+        make_sets = sets_maker(self.hasher.shingles, batch, cached, split)
+        return lambda: Similarity(sketches, make_sets(), texts, min_equal)

@@ -91,12 +91,12 @@ class Matching:
         keep: object = "first",
         missing: object = "error",
     ) -> None:
-        minimum = checks.fraction("threshold", DEFAULT_THRESHOLD if threshold is None else threshold, zero=False)
+        checked = checks.fraction("threshold", DEFAULT_THRESHOLD if threshold is None else threshold, zero=False)
         chosen = chosen_hasher(hasher, shingles, num_seeds, random_state, bands)
         verify = checks.choice("verify", verify, get_args(Verify))
-        own, plan = chosen_bands(bands, recall, minimum, chosen, filtered=verify == "exact")
+        own, plan = chosen_bands(bands, recall, checked, chosen, filtered=verify == "exact")
         self._set(
-            threshold=minimum,
+            threshold=checked,
             hasher=chosen,
             bands=own,
             plan=plan,
@@ -139,8 +139,8 @@ class Matching:
         """
         decided = ("recall", "bands", "shingles", "hasher", "num_seeds")  # by the index
         _check_same(name, index, {one: given.pop(one, None) for one in decided}, given.pop("random_state", 0))
-        minimum = index.plan.threshold if threshold is None else threshold
-        matching = cls(minimum, hasher=index.hasher, bands=index.plan.bands, **given)
+        threshold = index.plan.threshold if threshold is None else threshold
+        matching = cls(threshold, hasher=index.hasher, bands=index.plan.bands, **given)
         reached, recall = index.recalls(matching.threshold, matching.verify)
         if reached < MIN_INDEX_RECALL:
             asked = errors.Parameter("threshold", matching.threshold)
@@ -198,8 +198,8 @@ class Matching:
     @property
     def low_bits(self) -> tuple[int, int]:
         """How many low bits of each component are compared before documents are connected, and how many may differ."""
-        k, minimum = self.hasher.num_seeds, self.min_equal
-        return sketch_filter.num_low_bits(k, minimum), k - minimum
+        k, min_equal = self.hasher.num_seeds, self.min_equal
+        return sketch_filter.num_low_bits(k, min_equal), k - min_equal
 
     @property
     def min_similarity(self) -> float:

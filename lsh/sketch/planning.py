@@ -208,9 +208,9 @@ class Plan:
         found = self.probability(similarity)
         if not self.loss:
             return found
-        least = sketch_filter.min_equal(self.num_seeds, self.threshold, self.loss)
+        min_equal = sketch_filter.min_equal(self.num_seeds, self.threshold, self.loss)
         s = np.asarray(similarity, np.float64)
-        passed = [sketch_filter.passing(self.num_seeds, least, one) for one in s.ravel().tolist()]
+        passed = [sketch_filter.passing(self.num_seeds, min_equal, one) for one in s.ravel().tolist()]
         return found * np.reshape(passed, s.shape) if s.ndim else float(found * passed[0])
 
     def cost(self, documents: int | None = None, *, text_bytes: int) -> Cost:
@@ -256,8 +256,8 @@ class Plan:
             raise errors.bad_type("documents", "must be given, as the plan has none")
         count = checks.whole_number("documents", self.documents if documents is None else documents, 1, 2**63)
         size = checks.whole_number("text_bytes", text_bytes, 0, 2**63)
-        least = sketch_filter.min_equal(self.num_seeds, self.threshold, self.loss or sketch_filter.LOSS)
-        low_bytes = 8 * sketch_filter.num_words(self.num_seeds, sketch_filter.num_low_bits(self.num_seeds, least))
+        min_equal = sketch_filter.min_equal(self.num_seeds, self.threshold, self.loss or sketch_filter.LOSS)
+        low_bytes = 8 * sketch_filter.num_words(self.num_seeds, sketch_filter.num_low_bits(self.num_seeds, min_equal))
         return cost_of(count, size, self.bands.num_bands, self.num_seeds, low_bytes, self.false_candidates)
 
     def to_dict(self) -> dict[str, Any]:

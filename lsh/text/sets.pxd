@@ -108,7 +108,6 @@ cdef class ShingleSets:
     cdef size_t max_shingles
     cdef size_t max_split
     cdef lsh_set_secret secret
-    cdef size_t max_cached
     cdef Text *texts
     cdef Ring[2] rings               # by cache
     cdef Py_ssize_t chosen           # -1 for none

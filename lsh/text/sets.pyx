@@ -10,7 +10,7 @@ of a part stays in the cache, so the time grows in proportion to the texts.
 """
 
 from cython cimport final
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
@@ -171,7 +171,7 @@ cdef class ShingleSets:
     """The exact shingle sets of a batch, made on demand and kept in a bounded cache.
 
     Choose a text, then compare others with it. The memory is bounded whatever the texts are, and no bound changes
-    a result. For one thread at a time: threads that compare together need one each (`another`).
+    a result. For one thread at a time: threads that compare together need one each.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ cdef class ShingleSets:
             raise ValueError(f"max_split must be {MIN_SPLIT} or more, got {max_split}")
         if unit == c.LSH_WORD:
             need_word_table()
-        self.max_split, self.max_cached = max_split, max_cached
+        self.max_split = max_split
         self.lock = threading.Lock()
         self.batch, self.unit, self.n, self.flags, self.max_shingles = batch, <c.lsh_unit> unit, n, flags, max_shingles
         self.secret = _secret if secret is None else _draw_secret(secret)
@@ -249,16 +249,9 @@ cdef class ShingleSets:
         _free_workspace(&self.chosen_work)
         _free_workspace(&self.other_work)
 
-    def another(self):
-        """Return an object with the same texts and parameters, for another thread."""
-        secret = PyBytes_FromStringAndSize(<const char *> &self.secret, sizeof(self.secret))
-        return ShingleSets(self.batch, self.unit, self.n, self.flags, max_cached=self.max_cached,
-                           max_shingles=self.max_shingles, max_split=self.max_split, secret=secret)
-
     cdef int begin(self) except -1:
         """Acquire this object for some comparisons."""
-        acquire(self.lock)
-        return 0
+        return acquire(self.lock)
 
     cdef int end(self) except -1:
         self.lock.release()

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, get_args
 
 import numpy as np
@@ -261,17 +261,22 @@ def ascii_flags(shingles: Shingles) -> int:
     return sum(flag for name, flag in NORMALISATIONS.items() if getattr(shingles, name))
 
 
-def shingle_sets(
+def sets_maker(
     shingles: Shingles, texts: list[Text] | Batch, max_cached: int = MAX_CACHED, max_split: int = MAX_SPLIT
-) -> ShingleSets:
-    """Return the exact shingle sets of texts, or of a batch that has not been normalised.
+) -> Callable[[], ShingleSets]:
+    """Return a function that makes the exact shingle sets of texts, or of a batch that has not been normalised.
 
-    They are for one thread; `another` makes those of others. `max_cached` is the bytes of their cache, `max_split` the
-    shingles of a long text that are in memory at once.
+    Each thread needs its own. `max_cached` is the bytes of their cache, `max_split` the shingles of a long text that
+    are in memory at once.
     """
     batch = Batch(texts, transform=normalizer(shingles))
     unit, flags = UNIT_CODES[shingles.unit], ascii_flags(shingles)
-    return ShingleSets(batch, unit, shingles.n, flags, max_cached=max_cached, max_split=max_split)
+    return partial(ShingleSets, batch, unit, shingles.n, flags, max_cached=max_cached, max_split=max_split)
+
+
+def shingle_sets(shingles: Shingles, texts: list[Text] | Batch) -> ShingleSets:
+    """Return the exact shingle sets of texts, for one thread."""
+    return sets_maker(shingles, texts)()
 
 
 def checked_shingles(shingles: object) -> Shingles:

@@ -30,6 +30,8 @@ SOURCES = {
     "engine.comparing": [],
     "engine.families": [],
     "engine.deciding": [],
+    "passages.repeats": [],
+    "passages.cutting": [],
     "segments.searching": ["kernels/search.c", "kernels/sorted.c"],
 }
 WRITTEN = "build/cython"  # where Cython writes C, apart from the hand-written

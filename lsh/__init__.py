@@ -3,7 +3,7 @@
 Start with `deduplicate` for a whole corpus, `MinHasher` for fingerprints, and `Cache` for documents that arrive one at
 a time; `Index` keeps them in files, and `Screen` decides about new ones. The core is compiled, and the package requires
 numpy only. `Index`, `Screen`, `Verdict` and the modules `index`, `lsh`, `plot`, `presets`, `report` and `spark` are
-loaded when they are first used.
+loaded when they are first used, as `find_passages` and `Passages` are.
 """
 
 from lsh.base import signals as _signals
@@ -53,6 +53,7 @@ __all__ = [
     "Match",
     "Matches",
     "MinHasher",
+    "Passages",
     "Plan",
     "Screen",
     "Shingles",
@@ -61,6 +62,7 @@ __all__ = [
     "cache",
     "deduplicate",
     "find_pairs",
+    "find_passages",
     "jaccard",
     "jaccard_matrix",
     "minhash",
@@ -69,7 +71,13 @@ __all__ = [
 ]
 
 _LOADED_WHEN_USED = ("index", "lsh", "plot", "presets", "report", "spark")
-_CLASSES_WHEN_USED = {"Index": "lsh.store.index", "Screen": "lsh.store.screen", "Verdict": "lsh.store.screen"}
+_NAMES_WHEN_USED = {
+    "Index": "lsh.store.index",
+    "Passages": "lsh.passages.result",
+    "Screen": "lsh.store.screen",
+    "Verdict": "lsh.store.screen",
+    "find_passages": "lsh.passages.finding",
+}
 
 if TYPE_CHECKING:
     from lsh import index as index
@@ -78,23 +86,25 @@ if TYPE_CHECKING:
     from lsh import presets as presets
     from lsh import report as report
     from lsh import spark as spark
+    from lsh.passages.finding import find_passages as find_passages
+    from lsh.passages.result import Passages as Passages
     from lsh.store.index import Index as Index
     from lsh.store.screen import Screen as Screen
     from lsh.store.screen import Verdict as Verdict
 else:
 
     def __getattr__(name):
-        """Load a module of the package, or a class of one, when it is first used."""
-        if name in (*_LOADED_WHEN_USED, *_CLASSES_WHEN_USED):
+        """Load a module of the package, or a name of one, when it is first used."""
+        if name in (*_LOADED_WHEN_USED, *_NAMES_WHEN_USED):
             from importlib import import_module
 
             if name in _LOADED_WHEN_USED:
                 return import_module(f"lsh.{name}")
-            return getattr(import_module(_CLASSES_WHEN_USED[name]), name)
+            return getattr(import_module(_NAMES_WHEN_USED[name]), name)
         raise AttributeError(f"module 'lsh' has no attribute {name!r}")
 
     def __dir__():
-        return sorted({*globals(), *_LOADED_WHEN_USED, *_CLASSES_WHEN_USED} - {"TYPE_CHECKING"})
+        return sorted({*globals(), *_LOADED_WHEN_USED, *_NAMES_WHEN_USED} - {"TYPE_CHECKING"})
 
 
 _signals.restore()

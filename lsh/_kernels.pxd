@@ -15,6 +15,12 @@ cdef extern from "kernels/siphash.h" nogil:
     uint64_t lsh_siphash13(const uint8_t *data, size_t length, const uint64_t *key)
 
 
+cdef extern from "kernels/passages.h" nogil:
+    uint64_t lsh_context_key(const uint8_t *text, size_t length, uint64_t salt, const uint64_t *secret)
+    size_t lsh_common_after(const uint8_t *a, const uint8_t *b, size_t limit)
+    size_t lsh_common_before(const uint8_t *a, const uint8_t *b, size_t limit)
+
+
 cdef extern from "kernels/target.h" nogil:
     void lsh_prefetch(const void *place)
 
@@ -133,6 +139,19 @@ cdef extern from "kernels/kernels.h" nogil:
         const uint64_t *bits
         size_t bits_mask
 
+    enum:
+        LSH_GRAM
+
+    ctypedef struct lsh_anchor:
+        size_t place
+        size_t first
+
+    ctypedef struct lsh_anchor_walk:
+        const uint8_t *text
+        size_t length
+        size_t window
+        size_t next
+
     struct lsh_kernels:
         const char *level
         void (*min_murmur3_32)(const lsh_document *document, const uint32_t *seeds, size_t k, lsh_scratch *scratch,
@@ -176,6 +195,7 @@ cdef extern from "kernels/kernels.h" nogil:
                                size_t count) noexcept nogil
         void (*set_mark)(const lsh_set *set, uint64_t *bits, size_t words) noexcept nogil
         size_t (*count_common)(const uint64_t *a, const uint64_t *b, size_t words) noexcept nogil
+        size_t (*next_anchors)(lsh_anchor_walk *walk, lsh_anchor *found, size_t capacity) noexcept nogil
 
     const lsh_kernels *lsh_kernels_find(const char *level)
     void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks)

@@ -34,6 +34,7 @@ __all__ = [
     "Missing",
     "NormalForm",
     "Numbers",
+    "PassageUnit",
     "PresetName",
     "Progress",
     "Scheme",
@@ -135,6 +136,8 @@ Clusters = Literal["representative", "components"]
 Verify = Literal["exact", "sketch", None]
 #: A table of a `lsh.Deduplication`.
 Table = Literal["removed", "near", "clusters", "documents"]
+#: What a repeated passage is.
+PassageUnit = Literal["bytes", "line", "paragraph"]
 #: The name of a preset.
 PresetName = Literal["fineweb", "bigcode", "nemo"]
 

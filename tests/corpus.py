@@ -14,6 +14,8 @@ from collections.abc import Iterator
 
 import lsh
 from lsh import MinHasher, Shingles
+from lsh.passages.repeats import passage_keys
+from lsh.text.batch import Batch
 
 KINDS = ("murmur3_32", "murmur3_64", "fss")
 UNITS = ("byte", "char", "word")
@@ -94,6 +96,12 @@ def checksums() -> dict[str, str]:
         for kind in KINDS
         for portion in (short, long, extreme)
     }
+    texts = [text for cases in (short, long) for own, *_ in cases(random.Random("anchors")) for text in own]
+    anchors = hashlib.sha256()
+    for window in (8, 30, 200):
+        keys, counts = passage_keys(Batch(texts), window, bytes(16))
+        anchors.update(keys.astype("<u8").tobytes() + counts.astype("<i8").tobytes())
+    found["anchors"] = anchors.hexdigest()
     found["fss, long_sketches"] = checksum("fss", long_sketches(random.Random(0)))
     return found
 

@@ -4,7 +4,7 @@ Each function states a definition in the fewest words: MurmurHash3 as Austin App
 and MinHash after Broder (1997), banding after Indyk and Motwani (1998), the interval after Wilson (1927), the scheme
 fss as docs/schemes.md defines it.
 The module does not import the library. The tests compare the two, so a fault passes only if both have it.
-numpy is used in `seed_values` only, which is defined by numpy's generator.
+numpy is used in `seed_values`, which is defined by numpy's generator, and in `window_hashes`.
 """
 
 from __future__ import annotations
@@ -928,3 +928,89 @@ def merged(
         for key, number in part
         if new[number] is not None
     )
+
+
+# Repeated passages.
+
+
+def passages(texts: Sequence[bytes], window: int, old: int = 0) -> list[bytes]:
+    """For each byte of each text 1 if it is cut, else 0; nothing is cut from the first `old` texts."""
+    kept: list[bytes] = []
+    cut: list[bytearray] = []
+    for text in texts:
+        begins = [i for i, byte in enumerate(text) if byte & 0xC0 != 0x80] + [len(text)]
+        cut.append(bytearray(len(text)))
+        for start in begins if len(cut) > old else []:
+            end = next((i for i in begins if i >= start + window), None)
+            if end and any(text[start:end] in run for run in kept + runs_left(text[:start], cut[-1])):
+                cut[-1][start:end] = b"\1" * (end - start)
+        kept += runs_left(text, cut[-1])
+    return list(map(bytes, cut))
+
+
+def runs_left(text: bytes, cut: bytearray) -> list[bytes]:
+    """The runs of a text that are not cut."""
+    groups = groupby(range(len(text)), key=lambda i: cut[i])
+    return [bytes(text[i] for i in places) for is_cut, places in groups if not is_cut]
+
+
+def passages_of_ascii(texts: Sequence[bytes], window: int) -> list[bytes]:
+    """The same for longer texts of one byte a character; windows are equal if their hashes are."""
+    kept: set[int] = set()
+    cut: list[bytes] = []
+    for text in texts:
+        hashes, marks, own, to_enter = window_hashes(text, window), bytearray(len(text)), set[int](), 0
+        for start, value in enumerate(hashes):
+            while to_enter <= start - window:  # windows that end before this one begins
+                if not any(marks[to_enter : to_enter + window]):
+                    own.add(hashes[to_enter])
+                to_enter += 1
+            if value in kept or value in own:
+                marks[start : start + window] = b"\1" * window
+        kept |= {value for i, value in enumerate(hashes) if not any(marks[i : i + window])}
+        cut.append(bytes(marks))
+    return cut
+
+
+def window_hashes(text: bytes, window: int) -> list[int]:
+    """A hash of each window of a text: a sum of random values of its bytes times powers of an odd number."""
+    if len(text) < window:
+        return []
+    values = numpy.random.RandomState(0).randint(0, 2**63, 256, dtype=numpy.uint64)
+    factor = numpy.uint64(GOLDEN)
+    inverse = numpy.uint64(pow(GOLDEN, -1, 2**64))
+    powers = numpy.cumprod(numpy.full(len(text), factor))
+    sums = numpy.concatenate([[numpy.uint64(0)], numpy.cumsum(values[numpy.frombuffer(text, numpy.uint8)] * powers)])
+    back = numpy.cumprod(numpy.full(len(text) - window + 1, inverse))
+    return ((sums[window:] - sums[:-window]) * back).tolist()
+
+
+def repeated_units(
+    texts: Sequence[str], paragraphs: bool, least: int, normal: Callable[[str], str]
+) -> list[list[tuple[int, int, int, int]]]:
+    """Where the units of each text that were kept before start and end, the text that has it and where, in bytes."""
+    kept: dict[str, tuple[int, int]] = {}
+    found: list[list[tuple[int, int, int, int]]] = []
+    for number, text in enumerate(texts):
+        at, rows = 0, []
+        for unit, behind in units(text, paragraphs):
+            start, at = at, at + len((unit + behind).encode())
+            content = unit.removesuffix("\n").removesuffix("\r")
+            if content and len(content.encode()) >= least:
+                place = kept.setdefault(normal(content), (number, start))
+                rows += [(start, at, *place)] if place != (number, start) else []
+        found.append(rows)
+    return found
+
+
+def units(text: str, paragraphs: bool) -> list[tuple[str, str]]:
+    """The lines of a text, or its paragraphs, each with the blank lines behind it."""
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    if not paragraphs:
+        return [(line, "") for line in lines]
+    groups = [
+        (is_blank, "".join(group)) for is_blank, group in groupby(lines, lambda line: not line.strip(" \t\n\v\f\r"))
+    ]
+    first = [("", group) for is_blank, group in groups[:1] if is_blank]
+    rest = groups[len(first) :]
+    return first + [(rest[i][1], rest[i + 1][1] if i + 1 < len(rest) else "") for i in range(0, len(rest), 2)]

@@ -34,6 +34,7 @@ ROOMS = {
     "sketch": 4,
     "engine": 5,
     "segments": 5,
+    "passages": 6,
     "store": 6,
     "report": 7,
     "spark": 7,

@@ -28,7 +28,7 @@ from lsh.engine.linking import BandLinks, Links, LowBits, Order, positions_of
 from lsh.engine.matching import Matching
 from lsh.sketch.hasher import batch_fingerprints, work_shares
 from lsh.sketch.sketch_filter import num_words
-from lsh.text.batch import Batch, content_keys, num_bytes, same_texts
+from lsh.text.batch import Batch, content_keys, extent, num_bytes, same_texts
 from lsh.text.collections import TextSource, each_piece, is_selection
 from lsh.text.sets import MAX_CACHED, MAX_SPLIT
 from lsh.text.shingling import sets_maker
@@ -48,6 +48,7 @@ THREAD_BYTES = 80  # per document of a component and thread
 MOST_OVER = 50_000_000  # bytes by which these may exceed the bound: the peak may be 120 MB above it
 ORDER_BYTES = 8  # per document, if the documents are in another order than by position, or the reverse
 LEAST_ORDERED_BYTES = 36  # per document, the smallest bound if they are in another order
+ENCODED = 1 << 24  # bytes of texts of a list that are read again at once
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 SPLIT_UNDER_BOUND = 1 << 19  # shingles of a long text, 16 bytes each, for each of the two that a thread compares
 MAX_READ = 1 << 25  # bytes of streamed texts that are read ahead under a bound
@@ -165,8 +166,14 @@ class Collection:
             for first, piece in self.pieces():
                 chosen = needed[_between(needed, first, first + len(piece))]
                 if len(chosen) and isinstance(piece, tuple):
-                    texts = [piece[i - first] for i in chosen.tolist()]
-                    yield chosen, Batch(texts, first, self.missing, None, self.name)
+                    texts, start = tuple(piece[i - first] for i in chosen.tolist()), 0
+                    while start < len(texts):  # those beyond ASCII are encoded
+                        stop = extent(texts, start, len(texts), ENCODED)
+                        yield (
+                            chosen[start:stop],
+                            Batch(texts, first, self.missing, None, self.name, start, stop),
+                        )
+                        start = stop
                 elif len(chosen):
                     yield chosen, self.batch(first, piece, 0, len(piece)).take(chosen - first)
             return

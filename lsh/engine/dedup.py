@@ -235,8 +235,8 @@ def decide(
     """
     seconds: dict[str, float] = {}
     started = time.perf_counter()
-    collections = _collections(
-        {"texts": texts, "against": None if isinstance(against, IndexSnapshot) else against}, matching
+    collections = collections_of(
+        {"texts": texts, "against": None if isinstance(against, IndexSnapshot) else against}, matching.missing
     )
     size = collections[0].size
     if size is not None:
@@ -418,8 +418,8 @@ def pairs(
     matching: Matching, texts: TextsOrCallable, others: TextsOrCallable | IndexSnapshot | None, run: Running
 ) -> Iterator[tuple[int, Any, float]]:
     """Do the work of `find_pairs`, whose parameters are checked; the documents of an index have its `Matching`."""
-    collections = _collections(
-        {"texts": texts, "others": None if isinstance(others, IndexSnapshot) else others}, matching
+    collections = collections_of(
+        {"texts": texts, "others": None if isinstance(others, IndexSnapshot) else others}, matching.missing
     )
     members = None
     if isinstance(others, IndexSnapshot):
@@ -515,9 +515,9 @@ def _refuse_other_arguments(name: str, value: Any) -> None:
         raise errors.bad_type(name, f"{reason}{value}")
 
 
-def _collections(given: dict[str, TextsOrCallable | None], matching: Matching) -> list[Collection]:
-    """Return the given collections, with the names of their parameters."""
-    allowed = matching.missing == "empty"
+def collections_of(given: dict[str, TextsOrCallable | None], missing: Missing) -> list[Collection]:
+    """Return the given collections, with the names of their parameters; of two, the second may be ``None``."""
+    allowed = missing == "empty"
     second = list(given)[1]
     texts: object = given["texts"]
     if isinstance(texts, IndexSource):

@@ -103,6 +103,7 @@ static inline uint32_t equal_lanes(const uint64_t *p, uint64_t a)
     return four_equal_lanes(p, a) | four_equal_lanes(p + 4, a) << 4;
 }
 
+#define GRAMS_IN_VECTORS 1
 #include "body.h"
 
 LSH_END_TARGET

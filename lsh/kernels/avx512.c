@@ -64,6 +64,7 @@ static inline uint32_t equal_lanes(const uint64_t *p, uint64_t a)
     return (uint32_t)_mm512_cmpeq_epi64_mask(_mm512_load_si512(p), w_one(a));
 }
 
+#define GRAMS_IN_VECTORS 1
 #include "body.h"
 
 LSH_END_TARGET

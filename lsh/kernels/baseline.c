@@ -64,4 +64,5 @@ static inline void v_store(uint32_t *p, V words) { memcpy(p, &words, sizeof word
 #define v_rotl(a, r) ((a) << (r) | (a) >> (32 - (r)))
 
 #include "single_words.h"
+#define GRAMS_IN_VECTORS 0
 #include "body.h"

@@ -15,8 +15,8 @@
  *
  * This file has the parts that the schemes share: the bytes of a tile of shingles as words, and the table that drops the repeated ones. It remembers
  * the last shingle of each slot, so it may miss a repeat, which costs time and changes nothing, as a minimum does not mind repeats.
- * body_murmur3.h and body_fss.h, included below, have one scheme each, body_keys.h the band keys and body_sets.h the exact
- * sets.
+ * body_murmur3.h and body_fss.h, included below, have one scheme each, body_keys.h the band keys, body_sets.h the exact
+ * sets and body_anchors.h the anchors of passages.
  */
 #include <string.h>
 
@@ -156,6 +156,7 @@ static size_t next_tile(const lsh_document *document, tiles *walk, lsh_scratch *
 #include "body_fss.h"
 #include "body_keys.h"
 #include "body_sets.h"
+#include "body_anchors.h"
 
 /* ---- comparing ---- */
 
@@ -278,4 +279,5 @@ const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .set_most_spans = LSH_SYMBOL(lsh_set_most_spans),
     .set_mark = LSH_SYMBOL(lsh_set_mark),
     .count_common = LSH_SYMBOL(lsh_count_common),
+    .next_anchors = LSH_SYMBOL(lsh_next_anchors),
 };

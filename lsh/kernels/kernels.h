@@ -194,6 +194,24 @@ typedef struct {
     size_t bits_mask;     /* its bits - 1 */
 } lsh_set_table;
 
+/* ---- anchors of passages: body_anchors.h ---- */
+
+enum { LSH_GRAM = 4 }; /* bytes of a gram, whose value chooses the anchors */
+
+/* An anchor: the gram at `place` is that of the windows from `first` on, up to the one before the next anchor's first. */
+typedef struct {
+    size_t place, first;
+} lsh_anchor;
+
+/* A walk over the anchors of a text. To begin, `next` is 0. */
+typedef struct {
+    const uint8_t *text;
+    size_t length;
+    size_t window; /* bytes, LSH_GRAM or more */
+    size_t place, next; /* private: the anchor, and the first gram that was not looked at */
+    uint32_t value;
+} lsh_anchor_walk;
+
 struct lsh_kernels {
     const char *level;
     /* minima[s] = min(minima[s], MurmurHash3_x86_32(shingle, seeds[s])) over the shingles, compared as int32.
@@ -270,6 +288,10 @@ struct lsh_kernels {
     void (*set_mark)(const lsh_set *set, uint64_t *bits, size_t words);
     /* How many bits are 1 in both bitmaps. */
     size_t (*count_common)(const uint64_t *a, const uint64_t *b, size_t words);
+    /* The next anchors of a text in order, at most `capacity` (1 or more); returns how many, 0 at the end. The anchor of a
+     * window of `window` bytes is the leftmost of its grams with the least value, a mixture of its bytes. So it
+     * depends on these bytes only: windows that are equal have the same one. A text shorter than a window has none. */
+    size_t (*next_anchors)(lsh_anchor_walk *walk, lsh_anchor *found, size_t capacity);
 };
 
 /* low_bits.c, the same at every level: more would be larger, not faster. */

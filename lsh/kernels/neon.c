@@ -48,6 +48,7 @@ static inline void v_pack(uint32_t *p, V a, uint32_t mask)
 }
 
 #include "single_words.h"
+#define GRAMS_IN_VECTORS 1
 #include "body.h"
 
 #else

@@ -60,6 +60,7 @@ cdef struct Layout:
     bint table      # the texts are the one column of a table
     char run        # Arrow's letter for the type of run ends, 0 where the texts are not run-end encoded
     char index      # Arrow's letter for the type of a dictionary's indices, 0 where there is no dictionary
+    bint is_bytes   # the texts are bytes, not strings
     Kind kind
     Py_ssize_t width
 
@@ -80,6 +81,7 @@ cdef struct TextArray:
 
 
 cdef class Column:
+    cdef readonly bint is_bytes
     cdef readonly Py_ssize_t count
     cdef ArrowArray array       # ours to release
     cdef Py_buffer view         # or this one

@@ -93,6 +93,7 @@ cdef int _read_schema(const ArrowSchema *schema, Layout *layout, str name) excep
             f"{name} must be a column of strings or bytes, got Arrow type {written!r} ({kind}); "
             "pick another column or cast it"
         )
+    layout.is_bytes = layout.kind == FIXED or written in ("z", "Z", "vz")
     return 0
 
 
@@ -274,7 +275,7 @@ cdef class Column:
             texts = texts.children[0]
         if not layout.table:
             self.count = texts.length
-        self.run = layout.run
+        self.run, self.is_bytes = layout.run, layout.is_bytes
         if layout.run:
             texts = self._take_runs(texts, name)
         self.index = layout.index
@@ -337,7 +338,7 @@ def fixed_width(array not None):
     if array.dtype.kind != "S" or column.view.ndim != 1:
         raise ValueError("array must have dtype S and one dimension")
     column.count = column.texts.count = column.view.shape[0]
-    column.texts.kind = PADDED
+    column.texts.kind, column.is_bytes = PADDED, True
     column.texts.places = <const uint8_t *> column.view.buf
     column.texts.width, column.texts.stride = column.view.itemsize, column.view.strides[0]
     return column

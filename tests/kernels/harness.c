@@ -789,6 +789,41 @@ static void check_similar(void)
 }
 
 /* The whole hashes of _murmur3.c: compiled once, for any level. */
+/* The anchors of a text of few letters, at the end or the beginning of a page: of each window the leftmost least value. */
+static void check_anchors(void)
+{
+    enum { MOST = 400 };
+    const size_t length = below(MOST + 1), window = between(LSH_GRAM, 120), letters = between(1, 5), capacity = between(1, 9);
+    uint8_t *text = below(2) ? at_end(text_room, length) : text_room.first;
+    lsh_anchor expected[MOST + 1], found[MOST + 16];
+    size_t count = 0;
+    for (size_t i = 0; i < length; i++)
+        text[i] = (uint8_t)('a' + below(below(8) ? letters : 26));
+    for (size_t first = 0; first + window <= length; first++) {
+        size_t place = first;
+        uint32_t least = 0;
+        for (size_t i = first; i + LSH_GRAM <= first + window; i++) {
+            const uint32_t value = (uint32_t)(text[i] | text[i + 1] << 8 | text[i + 2] << 16 | (uint32_t)text[i + 3] << 24) * 0x9E3779B1u;
+            if (i == first || value < least) {
+                least = value;
+                place = i;
+            }
+        }
+        if (count == 0 || expected[count - 1].place != place)
+            expected[count++] = (lsh_anchor){place, first};
+    }
+    for (size_t l = 0; l < level_count; l++) {
+        lsh_anchor_walk walk = {text, length, window, 0, 0, 0};
+        size_t at = 0, more;
+        while ((more = levels[l]->next_anchors(&walk, found + at, capacity)) && at + more <= MOST)
+            at += more;
+        if (at != count || memcmp(found, expected, count * sizeof *found)) {
+            fprintf(stderr, "%s: anchors differ, length %zu, window %zu\n", levels[l]->level, length, window);
+            failures++;
+        }
+    }
+}
+
 static void check_whole_hashes(void)
 {
     const size_t size = below(200);
@@ -1116,6 +1151,8 @@ int main(int argc, char **argv)
             check_filter();
         for (int again = 0; again < 16; again++)
             check_similar();
+        for (int again = 0; again < 64; again++)
+            check_anchors();
         check_whole_hashes();
         check_buckets();
         for (int again = 0; again < 16; again++)

@@ -1,0 +1,522 @@
+"""Repeated passages of a whole corpus: `find_passages`.
+
+The steps: keys of all texts, the keys that occur more than once, the runs of text around these, and a decision about
+each run, in the order of the documents. Only keys and runs are held, within a limit of memory; the texts are read
+twice. The compiled modules do the steps; this module defines the order and the result.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, get_args
+
+import numpy as np
+
+from lsh.base import checks, errors
+from lsh.base.arrays import Array
+from lsh.base.budget import MAX_DOCUMENTS, SpilledColumn, size_argument
+from lsh.base.progress import Progress
+from lsh.base.threads import map_in_order
+from lsh.engine.corpus import MAX_READ, Collection
+from lsh.engine.dedup import Running, collections_of
+from lsh.engine.index_source import IndexSource
+from lsh.engine.linking import SPREAD
+from lsh.engine.matching import check_length, checked_keep
+from lsh.passages.cutting import ROW, RUN, Cutter
+from lsh.passages.repeats import AnchorFinder, KeyTable, passage_keys, passage_runs, unit_keys, unit_runs, units_of
+from lsh.passages.result import Passages, cuts_of
+from lsh.text.batch import Batch, content_keys, extent, num_bytes
+from lsh.text.shingling import Shingles, ascii_flags, normalizer
+from lsh.typing import Keep, Missing, PassageUnit, Piece, SupportsArray, TextsOrCallable
+
+__all__ = ["find_passages"]
+
+MIN_WINDOW = 8  # bytes of the shortest passage
+MAX_WINDOW = 1 << 24
+SHARE_TEXTS = 1 << 12  # texts in a share of work for a thread, at most,
+SHARE_BYTES = 1 << 20  # and about so many bytes
+CHUNK_BYTES = 1 << 22  # of stored text that are put together; a limit counts pieces of memory that are so large
+STEP = 1 << 12  # documents whose keys are looked up at once
+DECIDED = 1 << 16  # runs that are decided at once
+SORT_BYTES = 24  # per key that is sorted: itself, a copy, and flags
+MAX_PARTS = 1 << 12
+DOCUMENT_BYTES = 24  # per document, always in memory: flags, positions and its place in the order
+SIDES = np.array(["new", "old"])
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """What a repeated passage is, and which one is kept. Immutable.
+
+    Parameters
+    ----------
+    min_bytes, unit, keep, shingles, missing
+        As for `find_passages`.
+    """
+
+    min_bytes: int = 200
+    unit: PassageUnit = "bytes"
+    keep: Keep | Array = "first"
+    shingles: Shingles | None = None
+    missing: Missing = "error"
+
+    def __post_init__(self) -> None:
+        unit = checks.choice("unit", self.unit, get_args(PassageUnit))
+        least = MIN_WINDOW if unit == "bytes" else 1
+        checks.whole_number("min_bytes", self.min_bytes, least, MAX_WINDOW)
+        object.__setattr__(self, "keep", checked_keep(self.keep))
+        checks.choice("missing", self.missing, get_args(Missing))
+        if self.shingles is not None:
+            checks.instance("shingles", self.shingles, Shingles, "a Shingles", "; use lsh.Shingles(lowercase=True)")
+            if unit == "bytes" and normalizer(self.shingles) is not None:
+                asked = errors.Parameter("unit", "bytes")
+                reason = (
+                    " compares the bytes of the texts as they are; leave it out, or compare lines or paragraphs by "
+                )
+                raise errors.bad_value("shingles", "cannot be used: " + asked + reason + errors.Parameter("unit"))
+
+
+def find_passages(
+    texts: TextsOrCallable,
+    min_bytes: int = 200,
+    *,
+    unit: PassageUnit = "bytes",
+    keep: Keep | Sequence[float] | SupportsArray = "first",
+    against: TextsOrCallable | None = None,
+    shingles: Shingles | None = None,
+    missing: Missing = "error",
+    max_memory: int | str | None = None,
+    temp_dir: str | os.PathLike[str] | None = None,
+    num_threads: int | None = None,
+    progress: Progress | bool | None = None,
+) -> Passages:
+    """Find the passages of a corpus that occur again, and decide which one of them to keep.
+
+    A passage is a run of `min_bytes` or more that is equal, byte for byte, to a run that is kept elsewhere. One of
+    several equal ones is kept, so nothing is cut without a witness, and no passage goes with all of its copies.
+
+    Parameters
+    ----------
+    texts : iterable of str or bytes, numpy array, Arrow column, or callable
+        ``n`` documents, as for `deduplicate`. A callable must return an iterable of the same texts at each call. It is
+        called twice, and only the parts of the texts that may be repeated are held in memory.
+    min_bytes : int, optional
+        The least length of a passage in bytes of UTF-8, from 8 (1 for lines and paragraphs) to 16,777,216. Shorter
+        lines and paragraphs are never cut.
+    unit : {"bytes", "line", "paragraph"}, optional
+        What is compared. ``"bytes"``: every run of text, wherever it begins. ``"line"`` and ``"paragraph"``: whole
+        lines, or whole paragraphs, which blank lines separate.
+    keep : {"first", "last", "longest"} or array_like, optional
+        The order of the documents: a passage is kept in the first document, the last, the one with the most bytes, or
+        the one with the highest priority, if one priority is given for each text; see `deduplicate`. Within a document
+        the first passage is kept.
+    against : iterable of str or bytes, numpy array, Arrow column, or callable, optional
+        Old documents: they come before all of `texts`, and nothing is cut from them.
+    shingles : Shingles, optional
+        How lines and paragraphs are normalised before they are compared, for instance
+        ``lsh.Shingles(lowercase=True)``; the other values of a `Shingles` do not matter here. Default: not at all.
+    missing : {"error", "empty"}, optional
+        What to do with ``None``: raise a ValueError, or treat it as an empty text.
+    max_memory : int or str, optional
+        Limit of memory in bytes for the data of the documents, or text such as ``"2GB"``; at least 100 KB, and 24
+        bytes for each document. Data beyond the limit is in temporary files. Not counted are texts that the caller
+        holds, the result, and up to 120 MB for the interpreter, numpy and the texts that are being read. Default: no
+        limit.
+    temp_dir : str or os.PathLike, optional
+        The folder for temporary files, as for `deduplicate`.
+    num_threads : int, optional
+        Number of threads. Default: one for each core that this process may use. The result does not depend on it.
+    progress : callable or bool, optional
+        Called as ``progress(stage, done, total)``. The stages are ``"passages"``, counted in texts that are read first;
+        ``"texts"``, in texts that are read again; and ``"comparing"``, in runs of text that may be repeated. ``True``
+        shows a bar for each stage if tqdm is installed, else a line on standard error.
+
+    Returns
+    -------
+    Passages
+        Where the passages are, where each is kept, and the shortened texts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a text or a parameter is wrong; the message names it.
+    OSError
+        If the folder for temporary files cannot be written to, or has too little space.
+
+    Notes
+    -----
+    Documents are decided in the order of `keep`, and each from its beginning to its end. With ``unit="bytes"`` a window
+    is a run of whole characters with `min_bytes` bytes, or up to three more where a character needs them. A window is
+    cut if an equal run lies in what is kept of an earlier document, or in what is kept of the same document before the
+    window begins. What is left of a document is kept, run by run. So no two windows that do not overlap are equal in
+    what is kept.
+
+    Windows with equal bytes are found by winnowing (Schleimer, Wilkerson and Aiken, *Winnowing: local algorithms for
+    document fingerprinting*, 2003): of each window one place is chosen that its bytes determine. All that is cut is
+    compared byte for byte.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> texts = ["One. This is at the end of every page.", "Two! This is at the end of every page. More."]
+    >>> found = lsh.find_passages(texts, min_bytes=20)
+    >>> found.spans["document"], found.spans["start"], found.spans["kept"]
+    (array([1]), array([4]), array([0]))
+    >>> list(found.cut(texts))
+    ['One. This is at the end of every page.', 'Two! More.']
+    """
+    for name, value in (("texts", texts), ("against", against)):
+        if isinstance(value, IndexSource):
+            raise errors.bad_type(name, "must be a collection of texts, got an index, in which passages are not found")
+    cutting = Cutting(min_bytes, unit, keep, shingles, missing)  # type: ignore[arg-type]
+    return find(cutting, texts, against, Running.checked(max_memory, temp_dir, num_threads, progress))
+
+
+def find(
+    cutting: Cutting,
+    texts: TextsOrCallable,
+    against: TextsOrCallable | None,
+    run: Running,
+    priorities: Callable[[], Array] | None = None,
+) -> Passages:
+    """Do the work of `find_passages`, whose parameters are checked.
+
+    `priorities` returns the priority of each document once the texts were read, in place of the `keep` of `cutting`.
+    """
+    collections = collections_of({"texts": texts, "against": against}, cutting.missing)
+    if collections[0].size is not None and priorities is None:
+        check_length(cutting.keep, collections[0].size)  # an error before any work
+    return _Finding(collections, cutting, run, priorities).result()
+
+
+@dataclass(eq=False)
+class _Finding:
+    """A corpus whose passages are found; documents are numbered through both collections."""
+
+    collections: list[Collection]
+    cutting: Cutting
+    run: Running
+    priorities: Callable[[], Array] | None
+    offsets: list[int] = field(default_factory=lambda: [0])
+    num_missing: int = 0
+
+    def __post_init__(self) -> None:
+        self.secret = os.urandom(16)  # so that texts with equal keys cannot be constructed
+        self.budget = self.run.budget
+        self.compare = _Windows(self) if self.cutting.unit == "bytes" else _Units(self)
+        self.seconds: dict[str, float] = {}
+        self.keys = self.budget.column(np.uint64)
+        self.counts, self.sizes = self.budget.column(np.int64), self.budget.column(np.int64)
+        self.content = self.budget.column(np.uint64)
+        self.runs = self.budget.column(RUN)
+        self.texts: list[Array] = []
+
+    def result(self) -> Passages:
+        """Find the passages."""
+        started = time.perf_counter()
+        self._read_keys()
+        table = self._repeated()
+        self.seconds["passages"], started = time.perf_counter() - started, time.perf_counter()
+        with self.budget.released():
+            self._read_runs(table)
+            self.seconds["texts"], started = time.perf_counter() - started, time.perf_counter()
+            rows = self._decide(table)
+        self.seconds["comparing"] = time.perf_counter() - started
+        return self._named(rows)
+
+    # ---- keys ----
+
+    def _read_keys(self) -> None:
+        """Read all texts, and note their keys, sizes and hashes."""
+        known = [collection.size for collection in self.collections]
+        total = None if None in known else sum(filter(None, known))
+
+        def values_of(make_batch: Callable[[], Batch]) -> tuple[list[Array], int]:
+            batch = make_batch()
+            content = np.empty(len(batch), np.uint64)
+            content_keys(batch, self.secret, content)
+            return [*self.compare.keys(batch), batch.sizes(), content], batch.num_missing
+
+        for collection in self.collections:
+            done = self.offsets[-1]
+            shares = self._shares(collection, collection.pieces())
+            for values, missing in map_in_order(values_of, shares, self.run.num_threads, _size_of, MAX_READ):
+                for column, more in zip((self.keys, self.counts, self.sizes, self.content), values):
+                    column.append(more)
+                self.num_missing += missing
+                done += len(values[1])
+                self._check_bound(done)
+                self.run.report("passages", done, total)
+            self.offsets.append(done)
+
+    def _check_bound(self, count: int) -> None:
+        """Raise ValueError if the bound is too small for so many documents, or there are too many."""
+        if count > MAX_DOCUMENTS:
+            raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
+        if self.budget.bound is not None and count * DOCUMENT_BYTES > self.budget.bound:
+            problem = f"must be {size_argument(count * DOCUMENT_BYTES)} or more for {count:,} documents"
+            problem += f", {DOCUMENT_BYTES} bytes each, got {self.budget.bound:,} bytes"
+            raise errors.bad_value("max_memory", problem)
+
+    def _shares(self, collection: Collection, pieces: Iterator[tuple[int, Piece]]) -> Iterator[_Share]:
+        """Yield shares of work of some pieces."""
+        counted = self.budget.is_bounded and not collection.is_held
+        for first, piece in pieces:
+            for start, stop in _parts(piece):
+                size = num_bytes(piece, start, stop) if counted else 0
+                yield _Share(partial(collection.batch, first, piece, start, stop), size)
+
+    def _repeated(self) -> KeyTable:
+        """Return a table of the keys that occur more than once."""
+        needed, threads = SORT_BYTES * len(self.keys), self.run.num_threads
+        if self.budget.is_bounded:
+            self.budget.release_columns()
+            needed = max(needed * threads // max(self.budget.room, 1), 1)
+            parts = min(needed, MAX_PARTS)
+        else:
+            parts = 1
+        parts = max(parts, threads)
+        found = self.budget.column(np.uint64)
+        with self.budget.reserved(SORT_BYTES * len(self.keys) // parts * threads):
+            for keys in map_in_order(lambda part: _repeated_of(self.keys, part, parts), range(parts), threads):
+                found.append(keys)
+        table = KeyTable(self.budget.array, len(found))
+        for _, keys in found.parts():
+            table.add(keys)
+        self.budget.trim()
+        return table
+
+    # ---- runs ----
+
+    def _read_runs(self, table: KeyTable) -> None:
+        """Read the texts that have a key that occurs more than once again, and store the runs around these keys."""
+        at = key_at = 0
+        stored = _Stored(self)
+        for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
+            flags = np.zeros(end - offset, np.bool_)
+            while at < end:
+                counts = self.counts.read(at, min(at + STEP, end))
+                keys = self.keys.read(key_at, key_at + int(counts.sum()))
+                flags[at - offset : at - offset + len(counts)] = table.has_any(keys, counts)
+                at, key_at = at + len(counts), key_at + len(keys)
+            needed = np.flatnonzero(flags).astype(np.int32)
+            del flags
+
+            def content_of(positions: Array, offset: int = offset) -> Array:
+                return self.content.take(positions + np.int32(offset))
+
+            batches = collection.needed_texts(needed, content_of, self.secret, self.run.report)
+            shares = self._needed_shares(collection, batches)
+            for share, (runs, data) in map_in_order(
+                lambda share: (share, self.compare.runs(share(), table)),
+                shares,
+                self.run.num_threads,
+                _size_of,
+                MAX_READ,
+            ):
+                stored.append(share.positions[runs[:, 0]].astype(np.int64) + offset, runs, data)
+        stored.flush()
+        for column in (self.keys, self.counts, self.content):
+            column.free()
+
+    def _needed_shares(self, collection: Collection, batches: Iterator[tuple[Array, Batch]]) -> Iterator[_Share]:
+        """Yield shares of work of batches, with the positions of their texts."""
+        counted = self.budget.is_bounded and not collection.is_held
+        for positions, batch in batches:
+            for start, stop in _parts(batch):
+                size = num_bytes(batch, start, stop) if counted else 0
+                make_batch = partial(Batch, batch, start=start, stop=stop)
+                yield _Share(make_batch, size, positions[start:stop])
+
+    # ---- decisions ----
+
+    def _decide(self, table: KeyTable) -> Array:
+        """Return the passages that are cut, in the order of their documents."""
+        new, total = self.offsets[1], len(self.runs)
+        runs = self.budget.array(total, RUN)
+        self.runs.read(out=runs)
+        self.runs.free()
+        cutter = Cutter(self.compare.finder(), table, self.budget.array, self.secret)
+        for text in self.texts:
+            cutter.add_text(text)
+        old_from = int(np.searchsorted(runs["document"], new))
+        order, found, done = self._order(runs["document"][:old_from]), list[Array](), 0
+        for start, stop, is_old in ((old_from, total, True), (0, old_from, False)):
+            for at in range(start, stop, DECIDED):
+                end = min(at + DECIDED, stop)
+                some = runs[at:end] if is_old or order is None else runs[order[at:end]]
+                found.append(cutter.decide(np.ascontiguousarray(some), is_old))
+                done += len(some)
+                self.run.report("comparing", done, total)
+        rows: Array = np.concatenate([np.empty(0, ROW), *found])
+        del found
+        return rows if order is None else rows[np.argsort(rows["document"], kind="stable")]
+
+    def _order(self, documents: Array) -> Array | None:
+        """Return the order in which runs of these documents are decided; ``None``: as they are."""
+        keep = self.cutting.keep if self.priorities is None else self.priorities()
+        check_length(keep, self.offsets[1])
+        if isinstance(keep, str) and keep == "first":
+            return None
+        if isinstance(keep, str) and keep == "last":
+            return np.argsort(-documents, kind="stable")
+        values: Array = self.sizes.read(0, self.offsets[1]) if isinstance(keep, str) else keep
+        order = len(values) - 1 - np.argsort(values[::-1], kind="stable")[::-1]  # reversed, so that ties are in order
+        ranks = np.empty(len(values), np.int64)
+        ranks[order] = np.arange(len(values))
+        return np.argsort(ranks[documents], kind="stable")
+
+    # ---- the result ----
+
+    def _named(self, rows: Array) -> Passages:
+        """Return the result, in which kept documents are named by their side."""
+        new = self.offsets[1]
+        sides = len(self.collections) == 2
+        spans = np.empty(len(rows), [*ROW.descr, ("side", SIDES.dtype)] if sides else ROW)
+        for name in ROW.names or ():
+            spans[name] = rows[name]
+        if sides:
+            is_old = rows["kept"] >= new
+            spans["side"], spans["kept"] = SIDES[is_old.astype(np.intp)], rows["kept"] - np.where(is_old, new, 0)
+        cuts = cuts_of(spans)
+        documents, starts = np.unique(cuts["document"], return_index=True)
+        lengths = cuts["end"] - cuts["start"]
+        cut = np.add.reduceat(lengths, starts) if len(starts) else lengths
+        sizes = self.sizes.take(documents)
+        counts = {
+            "documents": new,
+            "old": self.offsets[-1] - new,
+            "missing": self.num_missing,
+            "bytes": sum(int(part.sum()) for _, part in self.sizes.parts(0, new)),
+            "spans": len(spans),
+            "cut_documents": len(documents),
+            "emptied": int(np.count_nonzero(cut == sizes)),
+            "cut_bytes": int(cut.sum()),
+            "seconds": self.seconds,
+        }
+        self.sizes.free()
+        cutting = self.cutting
+        parameters = {"min_bytes": cutting.min_bytes, "unit": cutting.unit, "shingles": cutting.shingles}
+        return Passages(spans, new, counts, parameters)
+
+
+class _Share:
+    """Texts that a thread works on: a function that makes their batch, their size, and their positions."""
+
+    __slots__ = ("make_batch", "positions", "size")
+
+    def __init__(self, make_batch: Callable[[], Batch], size: int, positions: Any = None) -> None:
+        self.make_batch, self.size, self.positions = make_batch, size, positions
+
+    def __call__(self) -> Batch:
+        return self.make_batch()
+
+
+def _size_of(share: _Share) -> int:
+    return share.size
+
+
+def _parts(piece: Piece) -> Iterator[tuple[int, int]]:
+    """Yield where the shares of a piece start and stop."""
+    start, total = 0, len(piece)
+    while start < total:
+        stop = extent(piece, start, min(start + SHARE_TEXTS, total), SHARE_BYTES)
+        yield start, stop
+        start = stop
+
+
+def _repeated_of(keys: SpilledColumn, part: int, parts: int) -> Array:
+    """Return the keys of one of several parts that occur more than once, ascending."""
+    found = []
+    for _, some in keys.parts():
+        high = (some * SPREAD) >> np.uint64(32)
+        found.append(some[high * np.uint64(parts) >> np.uint64(32) == part] if parts > 1 else some.copy())
+    own = np.concatenate([np.empty(0, np.uint64), *found])
+    del found
+    own.sort()
+    again = own[1:][own[1:] == own[:-1]]
+    del own
+    first = np.ones(len(again), np.bool_)
+    np.not_equal(again[1:], again[:-1], out=first[1:])
+    return np.asarray(again[first])
+
+
+class _Stored:
+    """Collects runs and their text, so that pieces of memory are large."""
+
+    def __init__(self, finding: _Finding) -> None:
+        self._finding = finding
+        self._data: list[Array] = []
+        self._size = 0
+
+    def append(self, documents: Array, runs: Array, data: Array) -> None:
+        """Append the runs of some documents."""
+        rows = np.empty(len(runs), RUN)
+        rows["chunk"], rows["document"] = len(self._finding.texts), documents
+        rows["start"], rows["stop"], rows["length"] = runs[:, 1], runs[:, 2], runs[:, 3]
+        rows["at"] = self._size + np.cumsum(runs[:, 3]) - runs[:, 3]
+        self._finding.runs.append(rows)
+        self._data.append(data)
+        self._size += len(data)
+        if self._size >= CHUNK_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Store the text that was appended."""
+        text, write = self._finding.budget.bytes_to_fill(self._size)
+        at = 0
+        for data in self._data:
+            write(at, data)
+            at += len(data)
+        self._finding.texts.append(text)
+        self._data, self._size = [], 0
+
+
+class _Windows:
+    """Passages are runs of text, wherever they begin."""
+
+    def __init__(self, finding: _Finding) -> None:
+        self._window, self._secret = finding.cutting.min_bytes, finding.secret
+
+    def keys(self, batch: Batch) -> tuple[Array, Array]:
+        """Return the keys of some texts, and how many each text has."""
+        return passage_keys(batch, self._window, self._secret)
+
+    def runs(self, batch: Batch, table: KeyTable) -> tuple[Array, Array]:
+        """Return the runs that have a key of the table, and their bytes; see `passage_runs`."""
+        return passage_runs(batch, self._window, self._secret, table)
+
+    def finder(self) -> AnchorFinder | None:
+        """Return what finds the anchors of runs; ``None`` for units."""
+        return AnchorFinder(self._window, self._secret)
+
+
+class _Units:
+    """Passages are lines or paragraphs; the methods are those of `_Windows`."""
+
+    def __init__(self, finding: _Finding) -> None:
+        cutting = finding.cutting
+        self._paragraphs, self._least, self._secret = cutting.unit == "paragraph", cutting.min_bytes, finding.secret
+        shingles = Shingles() if cutting.shingles is None else cutting.shingles
+        self._transform, self._flags = normalizer(shingles), ascii_flags(shingles)
+
+    def _units(self, batch: Batch) -> tuple[Array, Batch, Array]:
+        units, contents = units_of(batch, self._paragraphs, self._least)
+        if self._transform is not None:
+            contents = Batch(contents, transform=self._transform)
+        return units, contents, unit_keys(contents, self._flags, self._secret)
+
+    def keys(self, batch: Batch) -> tuple[Array, Array]:
+        units, _, keys = self._units(batch)
+        return keys, np.bincount(units[:, 0], minlength=len(batch)).astype(np.int64)
+
+    def runs(self, batch: Batch, table: KeyTable) -> tuple[Array, Array]:
+        units, contents, keys = self._units(batch)
+        return unit_runs(units, contents, keys, self._flags, table)
+
+    def finder(self) -> AnchorFinder | None:
+        return None

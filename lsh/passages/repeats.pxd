@@ -1,0 +1,44 @@
+# The C declarations of tables of keys and of runs of text.
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from lsh._kernels cimport lsh_anchor, lsh_anchor_walk, lsh_kernels
+
+
+cdef size_t boundary_from(const uint8_t *text, size_t at, size_t length) noexcept nogil
+cdef size_t boundary_before(const uint8_t *text, size_t at, size_t length) noexcept nogil
+
+
+cdef class KeyTable:
+    cdef object make                  # returns an array of a length and a dtype, of any content
+    cdef object arrays                # keeps both alive
+    cdef uint64_t *keys               # of each slot; 0: free
+    cdef uint32_t *heads              # a number for each key, 0 to begin with
+    cdef size_t slots, used
+
+    cdef int _allocate(self, size_t slots) except -1
+    cdef size_t find(self, uint64_t key) noexcept nogil
+    cdef bint has(self, uint64_t key) noexcept nogil
+    cdef uint32_t *enter(self, uint64_t key) except NULL nogil
+
+
+cdef struct Side:
+    # The windows of an anchor by how far before it they begin, and what all of these contain.
+    size_t low, high
+
+
+cdef struct Anchors:
+    lsh_anchor *found
+    size_t count, capacity
+
+
+cdef class AnchorFinder:
+    cdef const lsh_kernels *kernels
+    cdef Anchors anchors
+    cdef readonly size_t window
+    cdef uint64_t secret[2]
+    cdef Side sides[2]                # the windows with the bytes before an anchor, and those with the bytes after it
+
+    cdef int find(self, const uint8_t *text, size_t length) except -1 nogil
+    cdef bint windows(self, size_t i, size_t length, Side side, size_t *first, size_t *last) noexcept nogil
+    cdef uint64_t key(self, const uint8_t *text, size_t place, Side side) noexcept nogil

@@ -1,0 +1,201 @@
+"""What `find_passages` returns: a `Passages`, with positions in bytes or in characters, and the shortened texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsh.base import checks, errors
+from lsh.text.batch import Batch
+from lsh.text.collections import each_piece
+from lsh.text.columns import Column
+from lsh.typing import Text, TextsOrCallable
+
+__all__ = ["Passages"]
+
+CUT = np.dtype([("document", np.int64), ("start", np.int64), ("end", np.int64)])
+
+
+class Passages:
+    """The result of `find_passages`. Immutable.
+
+    Attributes
+    ----------
+    spans : numpy.ndarray
+        The passages that are cut, in order, as a structured array of int64: ``document`` (its position), ``start`` and
+        ``end`` of the passage in the UTF-8 of its text, in bytes; ``kept`` (the position of the document in which an
+        equal one is kept) and ``kept_start`` (where it begins there). Passages of a document may overlap; what is cut
+        is their union, `cuts`. With `against` also ``side``, ``"new"`` or ``"old"``: whether ``kept`` is a position in
+        `texts` or in `against`.
+    """
+
+    spans: NDArray[np.void]
+    _size: int
+    _counts: dict[str, Any]
+    _parameters: dict[str, Any]
+
+    def __init__(self, spans: NDArray[np.void], size: int, counts: dict[str, Any], parameters: dict[str, Any]) -> None:
+        spans.flags.writeable = False
+        self.__dict__.update(spans=spans, _size=size, _counts=counts, _parameters=parameters)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a Passages is immutable; copy {name} instead of setting it")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a Passages is immutable; {name} cannot be deleted")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Passages, (self.spans, self._size, self._counts, self._parameters)
+
+    def __len__(self) -> int:
+        """Return the number of passages that are cut."""
+        return len(self.spans)
+
+    @cached_property
+    def cuts(self) -> NDArray[np.void]:
+        """What is cut, in order: ``document``, ``start`` and ``end`` of runs that do not touch, in bytes of UTF-8."""
+        cuts = cuts_of(self.spans)
+        cuts.flags.writeable = False
+        return cuts
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that were used, as a new dict: ``min_bytes``, ``unit`` and ``shingles``."""
+        return dict(self._parameters)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the counts of the run.
+
+        Returns
+        -------
+        dict
+            ``documents``: the documents of `texts`; ``old``: those of `against`; ``missing``: those that are ``None``.
+            ``bytes``: of all texts of `texts` as UTF-8.
+            ``spans``: passages that are cut.
+            ``cut_documents``: documents from which something is cut; of these, ``emptied`` have nothing left.
+            ``cut_bytes``: the bytes that are cut.
+            ``seconds``: for each stage.
+        """
+        return {**self._counts, "seconds": dict(self._counts["seconds"])}
+
+    def cut(self, texts: TextsOrCallable) -> Iterator[Text | None]:
+        """Yield the texts without what is cut, each of the type that it has.
+
+        Parameters
+        ----------
+        texts : iterable of str or bytes, numpy array, Arrow column, or callable
+            The same texts as for `find_passages`, in the same order.
+
+        Yields
+        ------
+        str, bytes, bytearray, memoryview or None
+            Elements of an Arrow column are ``str``, of a column of bytes ``bytes``. A text from which nothing is cut is
+            yielded as it is.
+
+        Raises
+        ------
+        ValueError
+            If these are other texts, as far as their number and their lengths tell.
+        """
+        cuts, number, at = self.cuts, 0, 0
+        documents = cuts["document"]
+        for piece in each_piece("texts", texts() if callable(texts) else texts, 1 << 12):
+            ends = np.searchsorted(documents, np.arange(number, number + len(piece) + 1))
+            for text, end in zip(_texts_of(piece), ends[1:].tolist()):
+                if number >= self._size:
+                    break
+                yield text if at == end else _without(text, cuts[at:end], number)
+                number, at = number + 1, end
+            else:
+                continue
+            number += 1
+            break
+        if number != self._size:
+            more = "more" if number > self._size else f"{number:,}"
+            raise errors.bad_value("texts", f"must be the {self._size:,} texts that were searched, got {more}")
+
+    def text_spans(self, document: int, text: str) -> NDArray[np.void]:
+        """Return the passages of a document with positions in its text as a ``str``.
+
+        Parameters
+        ----------
+        document : int
+            The position of the document.
+        text : str
+            Its text.
+
+        Returns
+        -------
+        numpy.ndarray
+            The rows of `spans` for this document; ``start`` and ``end`` count characters, so that
+            ``text[start:end]`` is the passage. ``kept_start`` is in bytes, as in `spans`.
+
+        Raises
+        ------
+        IndexError
+            If there is no such document.
+        ValueError
+            If it is not its text, as far as its length tells.
+        """
+        number = checks.whole_number("document", document, None)
+        if not 0 <= number < self._size:
+            raise IndexError(f"document must be from 0 to {self._size - 1}, got {number}")
+        data = _bytes_of(checks.instance("text", text, str, "a str"))
+        first, last = np.searchsorted(self.spans["document"], [number, number + 1])
+        rows = self.spans[first:last].copy()
+        _check_length(rows, data, number)
+        begins = np.frombuffer(data, np.uint8) & 0xC0 != 0x80
+        characters = np.concatenate([[0], np.cumsum(begins)])
+        for name in ("start", "end"):
+            rows[name] = characters[rows[name]]
+        return np.asarray(rows)
+
+
+def cuts_of(spans: NDArray[np.void]) -> NDArray[np.void]:
+    """Return the runs that spans cover; spans are in order, and so are their ends within a document."""
+    documents, starts, ends = (spans[name] for name in ("document", "start", "end"))
+    is_first = np.ones(len(spans), np.bool_)
+    is_first[1:] = (documents[1:] != documents[:-1]) | (starts[1:] > ends[:-1])
+    first = np.flatnonzero(is_first)
+    last = np.concatenate([first[1:], [len(spans)]])[: len(first)] - 1
+    cuts = np.empty(len(first), CUT)
+    cuts["document"], cuts["start"], cuts["end"] = documents[first], starts[first], ends[last]
+    return cuts
+
+
+def _texts_of(piece: Any) -> Iterator[Any]:
+    """Yield the texts of a piece, of their types."""
+    if isinstance(piece, tuple):
+        yield from piece
+        return
+    as_bytes = isinstance(piece, Column) and piece.is_bytes
+    for start in range(0, len(piece), 1 << 12):
+        for text in Batch(piece, missing=True, start=start, stop=min(start + (1 << 12), len(piece))).tolist():
+            yield text if text is None or as_bytes else text.decode("utf-8", "surrogatepass")
+
+
+def _bytes_of(text: Any) -> bytes:
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+
+
+def _check_length(rows: NDArray[np.void], data: bytes, number: int) -> None:
+    if len(rows) and int(rows["end"].max()) > len(data):
+        reason = f"must be the text that was searched; it has {len(data):,} bytes as UTF-8, fewer than where a passage "
+        raise errors.bad_value(f"texts[{number}]", reason + f"ends, {int(rows['end'].max()):,}")
+
+
+def _without(text: Any, cuts: NDArray[np.void], number: int) -> Any:
+    """Return a text without some runs, of the same type."""
+    if not isinstance(text, checks.TEXT_TYPES):
+        raise errors.bad_type(f"texts[{number}]", f"must be the text that was searched, got {type(text).__name__}")
+    data = _bytes_of(text)
+    _check_length(cuts, data, number)
+    bounds = [0, *(bound for cut in cuts for bound in (int(cut["start"]), int(cut["end"]))), len(data)]
+    left = b"".join(data[start:stop] for start, stop in zip(bounds[::2], bounds[1::2]))
+    if isinstance(text, str):
+        return left.decode("utf-8", "surrogatepass")
+    return memoryview(left) if isinstance(text, memoryview) else type(text)(left)

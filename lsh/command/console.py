@@ -34,7 +34,7 @@ exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or wri
 SAME_NAMES = ["bands", "bytes", "confidence", "delimiter", "documents", "encoding", "field", "format", "header", "keep"]
 SAME_NAMES += ["id_field", "keep_field", "max_memory", "min_similarity", "missing", "normalize", "num_seeds", "pattern"]
 SAME_NAMES += ["num_threads", "on_bad_line", "random_state", "recall", "recommend", "reject", "removed", "source_field"]
-SAME_NAMES += ["temp_dir", "threshold", "time_field", "top", "unit", "verify"]
+SAME_NAMES += ["min_bytes", "temp_dir", "threshold", "time_field", "top", "unit", "verify"]
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in SAME_NAMES}
 OPTIONS |= {"n": "--ngram", "seeds": "--num-seeds", "added": "--mark"}
 OPTIONS |= {name: name.upper() for name in ("input", "other", "output")}
@@ -42,7 +42,7 @@ _PLAIN = re.compile(r"[\w./-]+")  # a value that needs no quotes in a shell
 MIN_LIKENESS = 0.75  # difflib ratio of an unknown option, command or choice and the one that is suggested
 _NEGATIVE = re.compile(r"-[.\d]")  # the start of a value, not of an option
 MIN_SECONDS = 0.1  # of a run that has a speed
-READ_STAGES = ("fingerprints", "texts")  # of `lsh.deduplicate`, in which files are read
+READ_STAGES = ("fingerprints", "passages", "texts")  # of `lsh.deduplicate`, in which files are read
 LOG_INTERVAL = 30.0  # seconds between two lines of progress that are not on a terminal
 HELP_WIDTH = 100  # of a description
 
@@ -238,6 +238,7 @@ def progress(
     streams: Sequence[Stream] = (),
     verbose: bool = False,
     later: Mapping[str, float] | None = None,
+    shares: Mapping[str, float] = SHARES,
 ) -> Meter:
     """Return what shows progress: on a terminal, and elsewhere by a line from time to time if the run is verbose.
 
@@ -252,13 +253,15 @@ def progress(
     verbose : bool, optional
         Print a line each `LOG_INTERVAL` seconds where standard error is not a terminal.
     later : mapping of str to float, optional
-        The stages after those of `lsh.deduplicate`, and their time relative to its first one.
+        The stages after those of the library, and their time relative to its first one.
+    shares : mapping of str to float, optional
+        The stages of the library, and their time. Default: those of `lsh.deduplicate`.
     """
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     is_shown = not quiet and not (output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty())
     _drawn.clear()
     if is_shown and (is_terminal or verbose):
-        shares = {**SHARES, **(later or {})}
+        shares = {**shares, **(later or {})}
         _drawn.append(drawing(shares) if is_terminal else Line(LOG_INTERVAL, shares))
     return Meter(_drawn[0] if _drawn else None, streams)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import lsh
 from lsh.base import signals
-from lsh.command import console, dedup, index, options, pairs, plan, screen, show
+from lsh.command import console, dedup, index, options, pairs, passages, plan, screen, show
 
 SIZE_UNITS = ("K", "KB", "KIB", "M", "MB", "MIB", "G", "GB", "GIB", "T", "TB", "TIB")  # after a space, an argument
 EPILOG = f"""\
@@ -85,7 +85,9 @@ def _unrecognized(argument: str, parser: argparse.ArgumentParser) -> str:
 
 def _parser(command: str = "") -> argparse.ArgumentParser:
     """Return the parser: with one command, if that is its name, else with all of them."""
-    parser = console.Parser(prog="lsh", description="Find near-duplicate documents.", epilog=EPILOG)
+    parser = console.Parser(
+        prog="lsh", description="Find near-duplicate documents, and repeated passages.", epilog=EPILOG
+    )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=console.Parser)
     for add_parser in [COMMANDS[command]] if command in COMMANDS else COMMANDS.values():
@@ -120,6 +122,7 @@ def _version(namespace: argparse.Namespace) -> None:
 
 COMMANDS = {
     "dedup": dedup.add_parser,
+    "passages": passages.add_parser,
     "pairs": pairs.add_parser,
     "show": show.add_show,
     "compare": show.add_compare,

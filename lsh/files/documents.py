@@ -295,8 +295,9 @@ def write_kept(
     target: Target | FolderTarget,
     report: Callable[[int], object] = lambda position: None,
     values: Iterator[Values | None] | None = None,
+    cuts: Iterator[Array | None] | None = None,
 ) -> None:
-    """Write the kept documents unchanged, or with fields that are added to each.
+    """Write the kept documents unchanged, with fields that are added to each, or with shortened texts.
 
     Lines are written byte for byte, records of CSV whole and after their header, rows with all columns, files of a
     folder under their relative paths. Text files are copied by the places of their records, without being parsed.
@@ -314,6 +315,9 @@ def write_kept(
     values : iterator, optional
         The values of the fields that are added to each kept document, ``None`` where all are null; not for a folder,
         nor for lines without columns. Default: no fields are added.
+    cuts : iterator, optional
+        For each kept document the runs of its text that are left out, as for `lsh.text.cuts.without`; ``None`` for
+        none. The text is that of one column. All other bytes of a record stay.
 
     Raises
     ------
@@ -332,9 +336,9 @@ def write_kept(
     if isinstance(reader, Folder):
         if not isinstance(target, FolderTarget):
             raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
-        reader.write_kept(flags, target, lambda: report(reader.position))
+        reader.write_kept(flags, target, lambda: report(reader.position), cuts)
     elif isinstance(target, (Target, ShardTarget)):
-        reader.write_kept(flags, target, reported, values)
+        reader.write_kept(flags, target, reported, values, cuts)
     else:
         raise TypeError(f"records go to a Target or a ShardTarget, got {type(target).__name__}")
 

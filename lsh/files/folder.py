@@ -21,6 +21,7 @@ from lsh.files.records import SKIP, Block, ReadCounts, ReadOptions, Record, gath
 from lsh.storage import compression, disk, remote, urls
 from lsh.storage.locations import contents, location
 from lsh.storage.targets import FolderTarget
+from lsh.text.cuts import without
 
 State = disk.LocalState | remote.RemoteState
 
@@ -94,12 +95,18 @@ class Folder:
     def _contents(self, paths: Iterable[str]) -> Iterator[bytes]:
         return contents([self._place.within(relative) for relative in paths])
 
-    def write_kept(self, keep: Flags, target: FolderTarget, report: Callable[[], object]) -> None:
-        """Copy the files that are kept; call `report` between files."""
+    def write_kept(
+        self, keep: Flags, target: FolderTarget, report: Callable[[], object], cuts: Iterator[Array | None] | None
+    ) -> None:
+        """Copy the files that are kept, or write them with shortened texts; call `report` between files."""
         paths = self._paths()
         self._check_unchanged()
         for relative, stays in zip(self._passed(paths), keep.tolist()):
-            if stays:
+            own = next(cuts) if stays and cuts is not None else None
+            if own is not None:
+                with target.file(relative, compression.of_path(relative)) as file:
+                    file.write(self._shortened(relative, own))
+            elif stays:
                 target.copy(self._place.within(relative), relative)
             report()
         self._check_unchanged()
@@ -116,15 +123,30 @@ class Folder:
                 text = error
             yield relative, text
 
+    def _shortened(self, relative: str, cuts: Array) -> bytes:
+        """Return the content of a file, unpacked and in its encoding, with its text without some runs."""
+        content, encoding = self._unpacked(relative, next(self._contents([relative]))), self._options.codec
+        if encoding == "utf-8":
+            mark = content[: len(content) - len(content.removeprefix(codecs.BOM_UTF8))]
+            return mark + without(content[len(mark) :], cuts)
+        text = content.decode(encoding)
+        start = text[: text.startswith("\ufeff")]
+        return (start + without(utf8(text[len(start) :]), cuts).decode("utf-8", "surrogatepass")).encode(encoding)
+
+    def _unpacked(self, relative: str, content: bytes) -> bytes:
+        """Return the content of a file, unpacked."""
+        packed = compression.of_path(relative)
+        if not packed:
+            return content
+        try:
+            return compression.unpacked(io.BytesIO(content), packed).read()
+        except compression.DamagedError as error:
+            problem = f"{compression.corrupt(packed, error)}; create it anew"
+            raise InputError(self._shown.within(relative), problem) from error
+
     def _text(self, relative: str, content: bytes, counts: ReadCounts) -> bytes:
         """Return the text of a file of some bytes."""
-        path = self._shown.within(relative)
-        packed = compression.of_path(relative)
-        if packed:
-            try:
-                content = compression.unpacked(io.BytesIO(content), packed).read()
-            except compression.DamagedError as error:
-                raise InputError(path, f"{compression.corrupt(packed, error)}; create it anew") from error
+        path, content = self._shown.within(relative), self._unpacked(relative, content)
         encoding = self._options.codec
         if encoding == "utf-8":
             if self._options.encoding is None:

@@ -181,6 +181,10 @@ class Reader(ABC):
         """
         raise NotImplementedError
 
+    def shortened(self, raw: bytes, cuts: Array) -> bytes:
+        """Return a record in UTF-8 with its text without some runs; see `lsh.text.cuts`."""
+        raise NotImplementedError
+
     def rank(self, record: RawRecord, value: bytes | None) -> Rank | None:
         """Read the value by which a record is ranked, ``None`` if no column is named for it."""
         try:
@@ -266,9 +270,10 @@ class Lines:
         target: Target | ShardTarget,
         report: Report,
         values: Iterator[Values | None] | None,
+        cuts: Iterator[Array | None] | None,
     ) -> None:
         """Write the header and the records that are kept; call `report` between parts."""
-        self._located().write_kept(keep, target, report, values)
+        self._located().write_kept(keep, target, report, values, cuts)
 
 
 class _Head(NamedTuple):
@@ -372,8 +377,11 @@ class _Pass:
         target: Target | ShardTarget,
         report: Report,
         values: Iterator[Values | None] | None,
+        cuts: Iterator[Array | None] | None,
     ) -> None:
-        """Write the kept records, as they were read or with added fields, after the first mark and header of a part."""
+        """Write the kept records, as they were read or changed, after the first mark and header of a part."""
+        change = None if values is None else self._with_values(values)
+        change = change if cuts is None else self._with_cuts(cuts)
         last: Target | None = None
         has_header, end = False, b""  # what the last line that was written lacks at its end
         for number, (file, head) in enumerate(zip(self._inputs, self._heads)):
@@ -388,32 +396,50 @@ class _Pass:
                     has_header, end = True, b"" if head.header.endswith(self.newline) else self.newline
                 if keep[first:stop].any():
                     part.write(end)
-                    if values is None:
+                    if change is None:
                         file.copy(self._kept_parts(number, keep), part.write, report)
                     else:
-                        self._add(number, file, keep, part, report, values)
+                        self._write_changed(number, file, keep, part, report, change)
                     end = self._incomplete.get(number, b"") if keep[stop - 1] else b""
 
-    def _add(
+    def _write_changed(
         self,
         number: int,
         file: Input,
         keep: Flags,
         part: Target,
         report: Report,
-        values: Iterator[Values | None],
+        change: Callable[[bytes], bytes],
     ) -> None:
-        """Write the kept records of a file with added fields."""
+        """Write the kept records of a file, each as a function returns it."""
         first, stop = self._known_places.extent(number)
         for records, data in self._read(number, file, np.flatnonzero(keep[first:stop]) + first):
             lines = []
-            for raw, place, cells in zip(_raws(records, data), records.numbers.tolist(), values):
+            for raw, place in zip(_raws(records, data), records.numbers.tolist()):
                 try:
-                    lines.append(self._added(raw, partial(self._reader.added_values, values=cells)))
+                    lines.append(change(raw))
                 except ValueError as error:
                     raise InputError(file.name, f"record {place:,}: " + words_of(error)) from None
             part.write(b"".join(lines))
             report(file, file.position)
+
+    def _with_values(self, values: Iterator[Values | None]) -> Callable[[bytes], bytes]:
+        """Return a function that adds fields to one record after the other."""
+        return lambda raw: self._added(raw, partial(self._reader.added_values, values=next(values)))
+
+    def _with_cuts(self, cuts: Iterator[Array | None]) -> Callable[[bytes], bytes]:
+        """Return a function that shortens the text of one record after the other."""
+
+        def change(raw: bytes) -> bytes:
+            own = next(cuts)
+            if own is None:
+                return raw
+            if self._encoding == "utf-8":
+                return self._reader.shortened(raw, own)
+            line = raw.decode(self._encoding).encode("utf-8", "surrogatepass")
+            return self._reader.shortened(line, own).decode("utf-8", "surrogatepass").encode(self._encoding)
+
+        return change
 
     def _added(self, raw: bytes, add: Callable[[bytes], tuple[bytes, int]]) -> bytes:
         """Return a line with what a function adds to it; all other bytes stay."""
@@ -424,7 +450,7 @@ class _Pass:
             try:
                 more, end = (one.decode().encode(self._encoding) for one in (more, end))
             except UnicodeError:
-                raise ValueError(f"the id of the kept document cannot be written in {self._encoding}") from None
+                raise ValueError(f"an added value cannot be written in {self._encoding}") from None
         return raw[: len(raw) - len(end)] + more + end
 
     def _kept_parts(self, number: int, keep: Flags) -> Iterator[tuple[Array, Array]]:

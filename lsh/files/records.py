@@ -54,7 +54,7 @@ _ONE_DATE = re.compile(rf"({_DATE.decode()})(?:[Zz]|([+-])([01]\d|2[0-3]):?([0-5
 
 Ranks = np.ndarray[Any, Any]  # int64 or float64
 Rank = int | float
-Values = Sequence[bytes]  # of the added fields of a record; the first is an id
+Values = Sequence[bytes]  # of the added fields of a record: of several the first is an id, a single one is JSON
 
 
 class Format(NamedTuple):
@@ -477,6 +477,11 @@ def escaped(identity: bytes) -> bytes:
     for raw, escaped in ((b"\t", rb"\t"), (b"\n", rb"\n"), (b"\r", rb"\r")):
         identity = identity.replace(raw, escaped)
     return without_surrogates(identity)
+
+
+def without_end(line: bytes) -> bytes:
+    """Return a line without its line end."""
+    return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def without_surrogates(identity: bytes) -> bytes:

@@ -8,6 +8,7 @@ is in memory. It needs pyarrow, of the extra ``io``.
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -46,6 +47,7 @@ from lsh.storage.inputs import Input, Report
 from lsh.storage.targets import ShardTarget, Target
 from lsh.text.batch import Batch
 from lsh.text.collections import as_batch
+from lsh.text.cuts import without
 
 MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and approximate bytes, that are read at once
 MAX_GATHERED = 1 << 26  # bytes of rows that are gathered before they are written as a row group
@@ -262,8 +264,9 @@ class Tables:
         target: Target | ShardTarget,
         report: Report,
         values: Iterator[Values | None] | None,
+        cuts: Iterator[Array | None] | None,
     ) -> None:
-        """Write the rows that are kept, also with added columns; call `report` between parts."""
+        """Write the rows that are kept, also with added columns or shortened texts; call `report` between parts."""
         writer: Any = None
         with ExitStack() as whole:
             for number, file, position, _ in self._extents():
@@ -276,6 +279,8 @@ class Tables:
                     for size, batches in table.groups():
                         flags = keep[position : position + size]
                         rows = batches() if values is None else _with_values(batches(), schema, flags, values)
+                        if cuts is not None:
+                            rows = _with_cuts(rows, self._columns(file.name, schema).texts[0], flags, cuts)
                         _write_group(file.name, rows, schema, flags, writer)
                         position += size
                         file.share_read = table.share(position - first)
@@ -284,11 +289,14 @@ class Tables:
     def _with_names(self, name: str) -> Any:
         """Return the schema with the added columns: the id, a float, strings.
 
-        The id has the type of the ids; beside references, which may have others, it is a string.
+        The id has the type of the ids; beside references, which may have others, it is a string. A single column holds
+        lists of pairs of numbers.
         """
-        from pyarrow import field, float64, int64, string, types
+        from pyarrow import field, float64, int64, list_, string, types
 
         added, schema = self._options.added, self._schema
+        if len(added) == 1:
+            return schema.append(field(added[0], list_(list_(int64()))))
         identity = self._columns(name, schema).identity
         kind = int64() if identity is None else _without_view(self._type(name, schema, identity, ID_FIELD))
         kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -394,10 +402,57 @@ def _with_values(group: Iterator[Any], schema: Any, keep: Flags, values: Iterato
         yield RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
 
 
+def _with_cuts(group: Iterator[Any], column: str, keep: Flags, cuts: Iterator[Array | None]) -> Iterator[Any]:
+    """Yield batches of rows with the texts of a column shortened, and those that are not kept."""
+    row = 0
+    for batch in group:
+        kept = keep[row : row + len(batch)]
+        row += len(batch)
+        own = [next(cuts) if one else None for one in kept.tolist()]
+        changed = {place: one for place, one in enumerate(own) if one is not None}
+        yield batch if not changed else _replaced(batch, _path_of(batch.schema, column), changed)
+
+
+def _path_of(schema: Any, column: str) -> list[str]:
+    """Return the names that lead to a column, by its name or by dots."""
+    return [column] if schema.names.count(column) == 1 else column.split(".")
+
+
+def _replaced(rows: Any, path: list[str], cuts: dict[int, Array]) -> Any:
+    """Return a batch, or an array of structs, with the texts at some places shortened."""
+    import pyarrow
+
+    is_batch = isinstance(rows, pyarrow.RecordBatch)
+    fields = list(rows.schema if is_batch else rows.type)
+    columns = list(rows.columns) if is_batch else [rows.field(number) for number in range(len(fields))]
+    number = [field.name for field in fields].index(path[0])
+    columns[number] = _replaced(columns[number], path[1:], cuts) if path[1:] else _shortened(columns[number], cuts)
+    fields[number] = fields[number].with_type(columns[number].type)
+    if is_batch:
+        return pyarrow.RecordBatch.from_arrays(columns, schema=pyarrow.schema(fields, rows.schema.metadata))
+    return pyarrow.StructArray.from_arrays(columns, fields=fields, mask=rows.is_null())
+
+
+def _shortened(texts: Any, cuts: dict[int, Array]) -> Any:
+    """Return an array of texts in which some are shortened; one of views becomes one of large strings."""
+    from pyarrow import array, compute, large_binary, types
+
+    kind = _without_view(texts.type)
+    plain = kind.value_type if types.is_dictionary(kind) else kind
+    found = texts.cast(plain).cast(large_binary())
+    chosen = np.zeros(len(texts), np.bool_)
+    chosen[list(cuts)] = True
+    left = [without(found[place].as_py(), own) for place, own in cuts.items()]
+    changed = compute.replace_with_mask(found, array(chosen), array(left, large_binary())).cast(plain)
+    return changed.dictionary_encode().cast(kind) if types.is_dictionary(kind) else changed
+
+
 def _cells(values: Sequence[bytes | None], kind: Any) -> Any:
     """Return an array of ids or other values; bytes that a string cannot hold are written as escapes."""
     from pyarrow import array, binary, string, types
 
+    if types.is_list(kind):
+        return array([None if one is None else json.loads(one) for one in values], kind)
     if types.is_binary(kind) or types.is_large_binary(kind):
         return array(values, binary()).cast(kind)
     texts = [None if one is None else decoded(one).encode("utf-8", "backslashreplace") for one in values]

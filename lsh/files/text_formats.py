@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import ClassVar, NamedTuple
 
+from lsh.base.arrays import Array
 from lsh.base.errors import InputError, Parameter, Words, message, saying
 from lsh.base.wording import counted
 from lsh.files._fields import delimited_cells, json_fields
@@ -49,9 +50,11 @@ from lsh.files.records import (
     place_of,
     undecodable,
     utf8,
+    without_end,
     without_surrogates,
 )
 from lsh.text.batch import Batch
+from lsh.text.cuts import without
 
 MAX_CELL_LENGTH = 1 << 30  # characters of a cell of CSV: a limit if a quote is never closed
 MAX_CELLS = sys.maxsize  # of a record without a header: any number
@@ -63,6 +66,10 @@ _CSV_PROBLEMS = {  # by the first word of the message of `csv`
     "unexpected": "a quote is not closed",
 }
 
+
+_QUOTED = re.compile(rb'"(?:[^"]|"")*"')
+_SPACE = re.compile(r"[ \t\r\n]*")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _limit = threading.Lock()
 
@@ -92,6 +99,11 @@ class PlainText(Reader):
         """Read whole lines."""
         found = delimited_cells(block, b"\n", (0,), 1, 1, quotes=False)
         return None if found is None else FieldColumns(found[2], found[1], found[0][0])
+
+    def shortened(self, raw: bytes, cuts: Array) -> bytes:
+        """Return a line without some runs of its text."""
+        text = without_end(raw)
+        return without(text, cuts) + raw[len(text) :]
 
 
 class _Layout(NamedTuple):
@@ -178,18 +190,39 @@ class _Separated(Reader):
 
     def _ended(self, raw: bytes, cells: Values) -> tuple[bytes, int]:
         """Return more cells of a record, and the size of its line end."""
-        end = len(raw) - len(raw.removesuffix(b"\n").removesuffix(b"\r"))
+        end = len(raw) - len(without_end(raw))
         return self._delimiter.encode().join([b"", *map(self._written, cells)]), end
 
     def _written(self, cell: bytes) -> bytes:
         """Return a cell as it is written."""
         found = escaped(cell)
         if self._delimiter.encode() in found:
-            cause = f"the id of the kept document, {decoded(cell)!r}, has the delimiter {self._delimiter!r} in it"
-            remedy = "use " + Parameter("removed") + " in place of " + Parameter("added")
+            what, remedy = "the added value", "leave out " + Parameter("added")
+            if len(self.options.added) > 1:  # see `Values`
+                what, remedy = "the id of the kept document,", "use " + Parameter("removed")
+                remedy += " in place of " + Parameter("added")
+            cause = f"{what} {decoded(cell)!r}, has the delimiter {self._delimiter!r} in it"
             problem = f"{cause}, which such a file cannot hold; " + remedy
             raise saying(ValueError(str(problem)), problem)
         return found
+
+    def shortened(self, raw: bytes, cuts: Array) -> bytes:
+        """Return a record with the cell of its text without some runs; all other bytes stay."""
+        assert self._layout is not None
+        start, size = 0, len(without_end(raw))
+        for _ in range(self._layout.texts[0]):
+            start = self._cell_end(raw, start, size) + len(self._delimiter.encode())
+        end = self._cell_end(raw, start, size)
+        return raw[:start] + self._shortened(raw[start:end], cuts) + raw[end:]
+
+    def _cell_end(self, raw: bytes, start: int, size: int) -> int:
+        """Return where the cell that begins at a place ends; the record ends at `size`."""
+        end = raw.find(self._delimiter.encode(), start, size)
+        return size if end < 0 else end
+
+    def _shortened(self, cell: bytes, cuts: Array) -> bytes:
+        """Return a cell as it is written, without some runs of its text."""
+        return without(cell, cuts)
 
     @abstractmethod
     def _other_delimiter(self, line: str) -> str | None: ...
@@ -268,6 +301,15 @@ class Csv(_Separated):
         cell = without_surrogates(cell)
         is_plain = not any(one in cell for one in (self._delimiter.encode(), b'"', b"\r", b"\n"))
         return cell if is_plain else b'"%b"' % cell.replace(b'"', b'""')
+
+    def _cell_end(self, raw: bytes, start: int, size: int) -> int:
+        quoted = _QUOTED.match(raw, start, size)
+        return super()._cell_end(raw, start, size) if quoted is None else quoted.end()
+
+    def _shortened(self, cell: bytes, cuts: Array) -> bytes:
+        if not cell.startswith(b'"'):
+            return without(cell, cuts)
+        return b'"%b"' % without(cell[1:-1].replace(b'""', b'"'), cuts).replace(b'"', b'""')
 
     def records(self, lines: LineStream, name: str, encoding: str) -> Iterator[RawRecord]:
         """Cut a file into records."""
@@ -510,11 +552,13 @@ class JsonLines(Reader):
     def added_values(self, raw: bytes, values: Values | None) -> tuple[bytes, int]:
         """Return the added fields, which are before the closing brace, and the number of bytes from that on.
 
-        An added id is a number if it reads as one and the id of the record is a number, such as that of the record.
+        An added id is a number if it reads as one and the id of the record is a number, such as that of the record. A
+        single added field is given in JSON.
         """
         end = len(raw) - len(raw.rstrip(b" \t\r\n")) + 1
-        is_number = None if values is None or self._id_name is None else self._first_id(raw)
-        if (values is not None and is_number is None) or self._clashing.search(raw):
+        has_id = values is not None and len(values) > 1
+        is_number = self._first_id(raw) if has_id and self._id_name is not None else None
+        if (has_id and is_number is None) or self._clashing.search(raw):
             fields = _DECODER.decode(raw.decode())
             if problem := self.options.clash(fields):
                 raise saying(ValueError(str(problem)), problem)
@@ -523,9 +567,23 @@ class JsonLines(Reader):
         comma = b"" if raw[:-end].rstrip().endswith(b"{") else b", "
         if values is None:
             return comma + self._nulls, end
+        if not has_id:
+            return comma + self._fields_of(map(decoded, values)), end
         identity, similarity, *others = map(decoded, values)
         shown = identity if is_number and _NUMBER.fullmatch(identity) else json.dumps(identity)
         return comma + self._fields_of((shown, similarity, *map(json.dumps, others))), end
+
+    def shortened(self, raw: bytes, cuts: Array) -> bytes:
+        """Return a line with the string of its text without some runs; all other bytes stay.
+
+        The string is written in ASCII if it was.
+        """
+        line, fields = raw.decode("utf-8"), self._fields
+        assert fields is not None
+        start, end = _value_place(line, fields[0])
+        left = without(utf8(_DECODER.decode(line[start:end])), cuts).decode("utf-8", "surrogatepass")
+        is_ascii = line[start:end].isascii() or _SURROGATE.search(left) is not None
+        return utf8(line[:start] + json.dumps(left, ensure_ascii=is_ascii) + line[end:])
 
     def _fields_of(self, values: Iterable[str]) -> bytes:
         """Return added fields, given their values in JSON."""
@@ -581,6 +639,39 @@ def _value(found: JsonObject, field: str) -> tuple[bool, object]:
             return False, None
         value = value[part]
     return True, value
+
+
+def _value_place(line: str, field: str) -> tuple[int, int]:
+    """Return where the value of a field, by its name or by dots, starts and ends in an object that has it."""
+    places = _member_places(line, 0)
+    if field in places:
+        return places[field]
+    first, *rest = field.split(".")
+    place = places[first]
+    for part in rest:
+        place = _member_places(line, place[0])[part]
+    return place
+
+
+def _member_places(line: str, at: int) -> dict[str, tuple[int, int]]:
+    """Return where the values of an object start and end; of equal names the last counts."""
+    places = dict[str, tuple[int, int]]()
+    at = _after_space(line, _after_space(line, at) + 1)
+    while line[at] != "}":
+        name, at = _DECODER.raw_decode(line, at)
+        start = _after_space(line, _after_space(line, at) + 1)
+        _, at = _DECODER.raw_decode(line, start)
+        places[name] = start, at
+        at = _after_space(line, at)
+        at = _after_space(line, at + 1) if line[at] == "," else at
+    return places
+
+
+def _after_space(line: str, at: int) -> int:
+    """Return the first place from `at` on that has no white space of JSON."""
+    match = _SPACE.match(line, at)
+    assert match is not None  # it may be empty
+    return match.end()
 
 
 def _name(record: RawRecord, found: JsonObject, field: str, option: Parameter | None, more: Words = "") -> bytes | None:

@@ -126,7 +126,7 @@ cdef class Cutter:
     cdef uint64_t secret[2]
     # the rows that are found
     cdef Row *rows
-    cdef size_t num_rows, max_rows
+    cdef size_t num_rows, max_rows, first_row  # first_row: of the run at work
     # the run at work
     cdef const uint8_t *text
     cdef size_t length, window
@@ -178,7 +178,7 @@ cdef class Cutter:
         self.num_rows, self.is_kept = 0, kept
         with nogil:
             for i in range(runs.shape[0]):
-                self.run = &runs[i]
+                self.run, self.first_row = &runs[i], self.num_rows
                 self.text, self.length = self.text_starts[self.run.chunk] + self.run.at, self.run.length
                 if self.window:
                     self._decide_windows()
@@ -427,6 +427,9 @@ cdef class Cutter:
         return 0
 
     cdef int _add_row(self, int64_t start, int64_t end, int64_t kept, int64_t kept_start) except -1 nogil:
+        """Add a passage of the run at work; in place of the last one where it covers that, with the one before."""
+        if self.num_rows >= self.first_row + 2 and start <= self.rows[self.num_rows - 2].end:
+            self.num_rows -= 1
         if self.num_rows == self.max_rows:
             self.max_rows = 2 * self.max_rows + 64
             self.rows = <Row *> resize(self.rows, self.max_rows, sizeof(Row))

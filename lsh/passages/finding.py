@@ -132,7 +132,7 @@ def find_passages(
         Number of threads. Default: one for each core that this process may use. The result does not depend on it.
     progress : callable or bool, optional
         Called as ``progress(stage, done, total)``. The stages are ``"passages"``, counted in texts that are read first;
-        ``"texts"``, in texts that are read again; and ``"comparing"``, in runs of text that may be repeated. ``True``
+        ``"texts"``, in texts that are read again; and ``"deciding"``, in runs of text that may be repeated. ``True``
         shows a bar for each stage if tqdm is installed, else a line on standard error.
 
     Returns
@@ -225,7 +225,7 @@ class _Finding:
             self._read_runs(table)
             self.seconds["texts"], started = time.perf_counter() - started, time.perf_counter()
             rows = self._decide(table)
-        self.seconds["comparing"] = time.perf_counter() - started
+        self.seconds["deciding"] = time.perf_counter() - started
         return self._named(rows)
 
     # ---- keys ----
@@ -351,7 +351,7 @@ class _Finding:
                 some = runs[at:end] if is_old or order is None else runs[order[at:end]]
                 found.append(cutter.decide(np.ascontiguousarray(some), is_old))
                 done += len(some)
-                self.run.report("comparing", done, total)
+                self.run.report("deciding", done, total)
         rows: Array = np.concatenate([np.empty(0, ROW), *found])
         del found
         return rows if order is None else rows[np.argsort(rows["document"], kind="stable")]
@@ -386,7 +386,7 @@ class _Finding:
         documents, starts = np.unique(cuts["document"], return_index=True)
         lengths = cuts["end"] - cuts["start"]
         cut = np.add.reduceat(lengths, starts) if len(starts) else lengths
-        sizes = self.sizes.take(documents)
+        emptied = documents[cut == self.sizes.take(documents)]
         counts = {
             "documents": new,
             "old": self.offsets[-1] - new,
@@ -394,14 +394,14 @@ class _Finding:
             "bytes": sum(int(part.sum()) for _, part in self.sizes.parts(0, new)),
             "spans": len(spans),
             "cut_documents": len(documents),
-            "emptied": int(np.count_nonzero(cut == sizes)),
+            "emptied": len(emptied),
             "cut_bytes": int(cut.sum()),
             "seconds": self.seconds,
         }
         self.sizes.free()
         cutting = self.cutting
         parameters = {"min_bytes": cutting.min_bytes, "unit": cutting.unit, "shingles": cutting.shingles}
-        return Passages(spans, new, counts, parameters)
+        return Passages(spans, emptied, new, counts, parameters)
 
 
 class _Share:

@@ -13,6 +13,7 @@ from lsh.base import checks, errors
 from lsh.text.batch import Batch
 from lsh.text.collections import each_piece
 from lsh.text.columns import Column
+from lsh.text.cuts import without
 from lsh.typing import Text, TextsOrCallable
 
 __all__ = ["Passages"]
@@ -31,16 +32,27 @@ class Passages:
         equal one is kept) and ``kept_start`` (where it begins there). Passages of a document may overlap; what is cut
         is their union, `cuts`. With `against` also ``side``, ``"new"`` or ``"old"``: whether ``kept`` is a position in
         `texts` or in `against`.
+    emptied : numpy.ndarray
+        int64: the positions of the documents of which nothing is left, ascending.
     """
 
     spans: NDArray[np.void]
+    emptied: NDArray[np.int64]
     _size: int
     _counts: dict[str, Any]
     _parameters: dict[str, Any]
 
-    def __init__(self, spans: NDArray[np.void], size: int, counts: dict[str, Any], parameters: dict[str, Any]) -> None:
-        spans.flags.writeable = False
-        self.__dict__.update(spans=spans, _size=size, _counts=counts, _parameters=parameters)
+    def __init__(
+        self,
+        spans: NDArray[np.void],
+        emptied: NDArray[np.int64],
+        size: int,
+        counts: dict[str, Any],
+        parameters: dict[str, Any],
+    ) -> None:
+        for array in (spans, emptied):
+            array.flags.writeable = False
+        self.__dict__.update(spans=spans, emptied=emptied, _size=size, _counts=counts, _parameters=parameters)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Passages is immutable; copy {name} instead of setting it")
@@ -49,7 +61,7 @@ class Passages:
         raise AttributeError(f"a Passages is immutable; {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Passages, (self.spans, self._size, self._counts, self._parameters)
+        return Passages, (self.spans, self.emptied, self._size, self._counts, self._parameters)
 
     def __len__(self) -> int:
         """Return the number of passages that are cut."""
@@ -194,8 +206,7 @@ def _without(text: Any, cuts: NDArray[np.void], number: int) -> Any:
         raise errors.bad_type(f"texts[{number}]", f"must be the text that was searched, got {type(text).__name__}")
     data = _bytes_of(text)
     _check_length(cuts, data, number)
-    bounds = [0, *(bound for cut in cuts for bound in (int(cut["start"]), int(cut["end"]))), len(data)]
-    left = b"".join(data[start:stop] for start, stop in zip(bounds[::2], bounds[1::2]))
+    left = without(data, np.stack([cuts["start"], cuts["end"]], 1))
     if isinstance(text, str):
         return left.decode("utf-8", "surrogatepass")
     return memoryview(left) if isinstance(text, memoryview) else type(text)(left)

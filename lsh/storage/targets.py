@@ -138,6 +138,10 @@ class FolderTarget:
         """Copy a file into the folder, to a relative path."""
         self._folder.copy(path, relative)
 
+    def file(self, relative: str, packed: str) -> AbstractContextManager[Target]:
+        """Give a new file in the folder, and complete it at the end of the context."""
+        return self._folder.part(relative, packed)
+
     def complete(self) -> None:
         """Do nothing: the files are complete; see `Target.complete`."""
 
@@ -310,7 +314,7 @@ class ShardTarget(FolderTarget):
 
     def part(self, number: int) -> AbstractContextManager[Target]:
         """Give the target of the kept records of an input, and complete it at the end of the context."""
-        return self._folder.part(self._names[number], self._inputs[number].packed)
+        return self.file(self._names[number], self._inputs[number].packed)
 
 
 def _names_within(folder: str, paths: Sequence[str]) -> list[str]:

@@ -1,0 +1,224 @@
+"""What the commands that write documents have in common: the files they read and write, and the time of each stage."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lsh import files
+from lsh.command import console, inputs, options
+from lsh.files import ReadOptions
+from lsh.storage import compression
+
+BY_VALUE = ("highest", "lowest")  # values of --keep with --keep-field
+# The time of the stages after the decisions, relative to that of the first one; that of writing by compression.
+# Estimated from runs on JSON lines of 250 to 570 MB; xz took longer than was measured.
+REPORT_SHARE, WRITING_SHARES = 0.05, {"": 0.8, "zst": 1.0, "gz": 4.0, "bz2": 8.0, "xz": 30.0}
+HTML = (".html", ".htm")  # endings of a report
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files to write, ``None`` for one that is not wanted; a dry run writes all but the documents.
+
+    Attributes
+    ----------
+    output : str or None
+        The documents.
+    tables : dict of str to str or None
+        Other files of the command, by their options.
+    rejects, report : str or None
+        The skipped lines, and the report.
+    json, dry_run : bool
+        Whether counts go to standard output, and whether documents are not written.
+    """
+
+    output: str | None
+    tables: Mapping[str, str | None]
+    rejects: str | None
+    report: str | None
+    json: bool
+    dry_run: bool
+
+    def named(self) -> list[tuple[str, str | None]]:
+        """Return the files with their names in the help."""
+        last = [("--rejects", self.rejects), ("--report", self.report)]
+        return [("OUTPUT", self.output), *self.tables.items(), *last]
+
+    def written(self) -> list[str | None]:
+        """Return the files that the run writes: a dry run all but the documents."""
+        return [path for name, path in self.named() if name != "OUTPUT" or not self.dry_run]
+
+
+# ---- options ----
+
+
+def add_outputs(parser: argparse.ArgumentParser, dry_run: str) -> None:
+    """Add the argument INPUT and the options of `outputs`, without the tables of the command."""
+    options.add_input(parser).required = False  # as it may be the last name after --against
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUTPUT",
+        help="file to write (missing folders are made), or - for standard output; name/ makes a new folder "
+        "with a file for each file of INPUT, at its path within INPUT, "
+        "or of several INPUTs within the deepest folder that holds them; for a folder of texts, "
+        "a new folder with the kept files",
+    )
+    parser.add_argument("--rejects", metavar="FILE", help="write the lines that --on-bad-line skip leaves out")
+    parser.add_argument("--report", metavar="FILE", help="write a report, a page of HTML")
+    parser.add_argument(
+        "--source-field",
+        action=options.Once,
+        metavar="FIELD",
+        help="column that names the source of a document in --report (default: its file)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the counts of the run to standard output, as one JSON object"
+    )
+    parser.add_argument("--dry-run", action="store_true", help=dry_run)
+
+
+def add_keeping(group: argparse._ActionsContainer, against: str, of_several: str) -> None:
+    """Add the options of what is kept; two of their help texts differ."""
+    group.add_argument("--against", metavar="OLD", nargs="+", action="extend", help=against)
+    group.add_argument(
+        "--keep",
+        choices=("first", "last", "longest", *BY_VALUE),
+        help=f"{of_several}; highest and lowest are by --keep-field (default first, or highest with --keep-field)",
+    )
+    group.add_argument(
+        "--keep-field",
+        action=options.Once,
+        metavar="FIELD",
+        help="column of numbers or of ISO 8601 dates: the document with the highest value, such as the newest one, is "
+        "kept; of equal values the first",
+    )
+
+
+# ---- typed values ----
+
+
+def take_input(namespace: argparse.Namespace) -> None:
+    """Set INPUT: --against takes all names that follow it, and the last one of them is INPUT."""
+    if namespace.input is None:
+        if len(namespace.against or ()) < 2:
+            namespace.parser.error("the following arguments are required: INPUT")
+        namespace.input = [namespace.against.pop()]
+
+
+def outputs(namespace: argparse.Namespace, *tables: str) -> Outputs:
+    """Return the files to write, at most one of which is standard output; `tables` are options of the command."""
+    if namespace.output is None and not namespace.dry_run:
+        named = f", only tables such as {tables[0]}" if tables else ""
+        namespace.parser.error(f"give -o OUTPUT, or --dry-run to write no documents{named}")
+    own = {name: getattr(namespace, name.removeprefix("--").replace("-", "_")) for name in tables}
+    found = Outputs(namespace.output, own, namespace.rejects, namespace.report, namespace.json, namespace.dry_run)
+    for name, path in found.named():
+        written = name != "OUTPUT" or not found.dry_run
+        if found.json and written and path == files.STANDARD:
+            raise ValueError(f"--json and {name} both write to standard output; name a file as {name}")
+        if found.json or (written and path == files.STANDARD):
+            console.check_standard_output()
+    if namespace.source_field is not None and found.report is None:
+        raise ValueError("--source-field requires --report")
+    if found.rejects is not None and namespace.on_bad_line != "skip":
+        raise ValueError("--rejects requires --on-bad-line skip")
+    return found
+
+
+def keep(namespace: argparse.Namespace) -> Literal["first", "last", "longest", "highest", "lowest"]:
+    """Return which document is kept, by default the first or, with --keep-field, that of the highest value."""
+    if namespace.keep_field is not None and namespace.keep not in (None, *BY_VALUE):
+        raise ValueError(f"--keep {namespace.keep} cannot be combined with --keep-field; use highest or lowest")
+    if namespace.keep_field is None and namespace.keep in BY_VALUE:
+        raise ValueError(f"--keep {namespace.keep} requires --keep-field, the column of the values")
+    chosen: Literal["first", "last", "longest", "highest", "lowest"] | None = namespace.keep
+    return chosen or ("first" if namespace.keep_field is None else "highest")
+
+
+def sources(
+    namespace: argparse.Namespace, written: Outputs, reading: ReadOptions, quiet: bool, tables: Sequence[str]
+) -> tuple[files.Sources, list[files.Sources]]:
+    """Return the files of INPUT and of each --against, which differ from each other and from the outputs.
+
+    `tables` are the options whose files are tables.
+    """
+    places = files.expanded(namespace.input)
+    references = [files.expanded([path]) for path in namespace.against or ()]
+    read = inputs.named("INPUT", places) + [pair for one in references for pair in inputs.named("--against", one)]
+    inputs.check_files(read, written.named(), reading, into_folder=True, makes_folders=True)
+    for name in tables:
+        inputs.check_table(name, written.tables[name])
+    _check_report(written.report)
+    found = inputs.find(reading, places, quiet)
+    others = [inputs.find(reading, one, quiet) for one in references]
+    for one in others:
+        if (shared := inputs.shared_file(found, one)) is not None:
+            problem = "a file compared with itself loses every document; name other reference files"
+            raise ValueError(f"{shared} is INPUT and --against: {problem}")
+    return found, others
+
+
+def _check_report(path: str | None) -> None:
+    """Check that the name of the report ends in .html or .htm, also before .gz, or has no ending."""
+    if path is None or path == files.STANDARD or files.is_stream(path):
+        return
+    name, packed = path.lower(), compression.of_path(path)
+    ending = os.path.splitext(name.removesuffix(f".{packed}"))[1]
+    if ending and ending not in HTML:
+        raise ValueError(f"--report is a page of HTML; its name must end in .html, got {path}")
+
+
+def given(namespace: argparse.Namespace, names: Sequence[str], **values: object) -> dict[str, str]:
+    """Return the options that a report lists: files, and those of `names` that have a value."""
+    own = {**vars(namespace), **values}
+    found = {
+        "INPUT": " ".join(map(files.shown, namespace.input)),
+        "--against": " ".join(map(files.shown, namespace.against or ())),
+        **{f"--{name.replace('_', '-')}": own[name] for name in names},
+    }
+    return {name: "yes" if value is True else files.shown(str(value)) for name, value in found.items() if value}
+
+
+# ---- the run ----
+
+
+class Stopwatch:
+    """Measures the seconds of each stage of a run, without gaps between stages."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._started = time.perf_counter()
+
+    def stage(self, name: str, parts: dict[str, float] | None = None) -> None:
+        """End a stage; some of its time may be known as stages of their own, `parts`."""
+        now = time.perf_counter()
+        parts = parts or {}
+        self.seconds |= parts
+        self.seconds[name] = self.seconds.get(name, 0.0) + max(now - self._started - sum(parts.values()), 0.0)
+        self._started = now
+
+
+def later(
+    written: Outputs, documents: files.Documents, target: files.Target | files.FolderTarget | None
+) -> dict[str, float]:
+    """Return the stages after the decisions, with their time relative to that of the first one."""
+    stages = {} if written.report is None else {"report": REPORT_SHARE}
+    if target is not None:
+        is_folder = isinstance(target, files.FolderTarget)
+        packed = documents.format.compression if is_folder else compression.of_path(str(written.output))
+        stages["writing"] = WRITING_SHARES[packed]
+    return stages
+
+
+def cost(seconds: Mapping[str, float], num_bytes: int) -> list[str]:
+    """Return time, speed and peak memory for the summary line of a run."""
+    left_out = [stage for stage in ("report", "writing") if stage in seconds]
+    deciding = seconds["total"] - sum(seconds[stage] for stage in left_out)
+    parts = console.cost(seconds["total"], num_bytes, deciding, f" of text without {' and '.join(left_out)}")
+    return [f"{parts[0]} ({', '.join(f'{stage} {seconds[stage]:.1f}' for stage in left_out)})", *parts[1:]]

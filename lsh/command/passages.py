@@ -1,0 +1,379 @@
+"""``lsh passages``: write documents without the passages that occur elsewhere.
+
+`lsh.find_passages` decides what is cut. This module opens the files and writes the shortened documents, the table of
+passages and the report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+import numpy as np
+
+import lsh
+from lsh import files
+from lsh.base.arrays import Array
+from lsh.base.progress import PASSAGE_SHARES
+from lsh.base.wording import counted, size
+from lsh.command import console, inputs, options, outputs
+from lsh.command.inputs import TextStream
+from lsh.command.options import RunOptions
+from lsh.command.outputs import Outputs, Stopwatch
+from lsh.engine.dedup import Running
+from lsh.files import ReadOptions
+from lsh.passages.finding import Cutting, find
+from lsh.passages.result import Passages
+from lsh.typing import PassageUnit
+
+POSITIONS = ("start", "end", "kept_start")
+MAX_ROWS = 1 << 12  # of the table of passages that are written at once
+OPTIONS_OF_REPORT = (  # listed in a report if they have a value
+    "output",
+    "spans",
+    "dry_run",
+    "mark",
+    "min_bytes",
+    "unit",
+    "lowercase",
+    "strip_punctuation",
+    "collapse_whitespace",
+    "normalize",
+    "keep",
+    "keep_field",
+    "field",
+    "id_field",
+    "source_field",
+    "missing",
+    "on_bad_line",
+)
+
+EPILOG = f"""\
+examples:
+  lsh passages pages.jsonl.gz -o clean.jsonl.gz --report passages.html
+  lsh passages 'part-*.parquet' -o clean/ --min-bytes 300 --max-memory 4GB
+  lsh passages forum.csv -o clean.csv --unit line --lowercase --spans spans.tsv
+
+{options.FORMATS}A document without repeated passages is written unchanged, others with a shorter text; all other
+bytes of a record stay. A document of which nothing is left is not written, unless it was empty before.
+
+table, tab-separated, without a header line:
+  --spans  id of the document, where the passage starts and ends in its text, id of the document that keeps an equal
+           passage, and where it starts there; with --against also whether that document is new (INPUT) or old (OLD).
+           Positions count bytes of the text as UTF-8, from 0
+
+{console.EXITS}"""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A run of ``lsh passages``: what it reads, how it decides, and what it writes.
+
+    Attributes
+    ----------
+    sources : files.Sources
+        The files of INPUT.
+    references : sequence of files.Sources
+        The files of each --against.
+    keep : str
+        The order of the documents, also by the values of a field.
+    mark : str or None
+        The field of --mark.
+    given : dict of str to str
+        The options that the report lists.
+    """
+
+    sources: files.Sources
+    references: Sequence[files.Sources]
+    keep: str
+    cutting: Cutting
+    reading: ReadOptions
+    running: RunOptions
+    outputs: Outputs
+    mark: str | None
+    given: dict[str, str]
+
+    @property
+    def spans(self) -> str | None:
+        """The table of passages."""
+        return self.outputs.tables["--spans"]
+
+
+# ---- options ----
+
+
+def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
+    """Add the command to the parsers of the command line."""
+    parser = commands.add_parser(
+        "passages",
+        help="cut repeated passages out of documents",
+        description="Write the documents of INPUT to OUTPUT without the passages that occur elsewhere in INPUT. One of "
+        "several equal passages is kept.",
+        epilog=EPILOG,
+    )
+    outputs.add_outputs(parser, "do not write OUTPUT; print how much would be cut. --spans and the report are written")
+    parser.add_argument("--spans", metavar="FILE", help="write where the passages are, and where each is kept")
+    parser.add_argument(
+        "--mark",
+        action=options.Once,
+        metavar="FIELD",
+        help="write all records with their whole texts and one more field: a list of the runs that would be cut, each "
+        "as [start, end] in characters of the text",
+    )
+    group = parser.add_argument_group("passages")
+    group.add_argument(
+        "--min-bytes",
+        type=options.whole,
+        metavar="N",
+        default=200,
+        help="minimum length of a passage in bytes of UTF-8 (default 200)",
+    )
+    group.add_argument(
+        "--unit",
+        choices=get_args(PassageUnit),
+        default="bytes",
+        help="what is compared: every run of text, whole lines, or whole paragraphs, which blank lines separate "
+        "(default bytes)",
+    )
+    options.add(group, "--lowercase", "--strip-punctuation", "--collapse-whitespace", "--normalize")
+    outputs.add_keeping(
+        parser.add_argument_group("what is kept"),
+        "reference files: never written; passages that occur in them are cut from INPUT",
+        "the order of the documents: a passage is kept in the first one that has it",
+    )
+    options.add_reading(parser)
+    options.add_running(parser)
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> None:
+    """Run ``lsh passages``."""
+    watch = Stopwatch()
+    request = _request(namespace)
+    inputs.note_memory(request.outputs.written(), request.running.quiet)
+    counts = _cut(request, watch)
+    watch.stage("writing")  # and closing
+    counts["seconds"] = {**watch.seconds, "total": sum(watch.seconds.values())}
+    _print_counts(request, counts)
+
+
+def _request(namespace: argparse.Namespace) -> Request:
+    """Return the checked request."""
+    outputs.take_input(namespace)
+    written = outputs.outputs(namespace, "--spans")
+    keep = outputs.keep(namespace)
+    shingles = None
+    normalised = {name: getattr(namespace, name) for name in options.SHINGLE_OPTIONS if name not in ("ngram", "unit")}
+    if any(normalised.values()):
+        shingles = lsh.Shingles(**{name: value for name, value in normalised.items() if value is not None})
+    if shingles is not None and namespace.unit == "bytes":
+        first = next(name for name, value in normalised.items() if value)
+        raise ValueError(f"--{first.replace('_', '-')} requires --unit line or --unit paragraph")
+    by_position: Any = "first" if keep in outputs.BY_VALUE else keep
+    cutting = Cutting(namespace.min_bytes, namespace.unit, by_position, shingles, namespace.missing)
+    reading, running = options.reading(namespace), options.running(namespace)
+    if len(reading.text_fields() or ()) > 1:
+        raise ValueError(f"--field must be one column, as texts are written with passages cut, got {reading.field}")
+    sources, references = outputs.sources(namespace, written, reading, running.quiet, ["--spans"])
+    given = outputs.given(namespace, OPTIONS_OF_REPORT, keep=keep)
+    return Request(sources, references, keep, cutting, reading, running, written, namespace.mark, given)
+
+
+# ---- the run ----
+
+
+def _cut(request: Request, watch: Stopwatch) -> dict[str, Any]:
+    """Read, decide and write; return the counts of the run."""
+    reading, written, budget = request.reading, request.outputs, inputs.own_budget(request.running)
+    with ExitStack() as opened:
+        opened.enter_context(inputs.made_folders(written.written()))
+        rejects = None
+        if written.rejects is not None:
+            rejects = opened.enter_context(files.Target(written.rejects, folder=request.running.temp_dir))
+        everything, added = [request.sources, *request.references], [] if request.mark is None else [request.mark]
+        documents = opened.enter_context(
+            inputs.open_documents(reading, request.sources, rejects, everything, budget, added=added)
+        )
+        inputs.check_output(documents, written.output)
+        if request.mark is not None and documents.format.name in (files.FOLDER, "txt"):
+            raise ValueError("--mark adds a field to records, and INPUT has none; use --spans")
+        target = None
+        if written.output is not None and not written.dry_run:
+            target = files.target(documents, written.output)  # so that a bad place is an error before the work
+        others = replace(reading, source_field=None, keep_field=None)
+        references = [
+            opened.enter_context(inputs.open_documents(others, one, others=everything, budget=budget))
+            for one in request.references
+        ]
+        with_ids, with_report = request.spans is not None or written.report is not None, written.report is not None
+        notes = None if request.running.quiet else ""
+        ranked = None if reading.keep_field is None else inputs.Priorities(budget, request.keep == "lowest")
+        texts = TextStream([documents], with_ids, True, with_report, ranked, notes, budget)
+        old = TextStream(references, with_ids, notes=None if notes is None else "--against: ", budget=budget)
+        streams, running = [texts, old] if references else [texts], request.running
+        shown_output = files.STANDARD if written.json else written.output
+        stages = outputs.later(written, documents, target)
+        meter = console.progress(running.quiet, shown_output, streams, running.verbose, stages, PASSAGE_SHARES)
+        watch.stage("preparing")
+        limits = Running.checked(**running.limits(), progress=meter)
+        priorities = None if ranked is None else ranked.values
+        found = find(request.cutting, texts, old if references else None, limits, priorities)
+        watch.stage("preparing", found.summary()["seconds"])
+        report = None
+        if written.report is not None:
+            report = opened.enter_context(files.Target(written.report, folder=running.temp_dir))
+            report.write(_report(request, found, texts, old, meter).encode())
+            watch.stage("report")
+        _write(request, documents, found, texts, old, target, meter)
+        for complete in filter(None, (rejects, report)):
+            complete.commit()
+        watch.stage("writing")
+    counts = found.summary()
+    counts["read"] = texts.num_bytes + old.num_bytes
+    counts["skipped"], counts["hidden"] = texts.skipped, texts.hidden
+    return counts
+
+
+def _report(request: Request, found: Passages, texts: TextStream, old: TextStream, meter: console.Meter) -> str:
+    """Return the report; the texts that it shows are read again."""
+    from lsh import report
+
+    sizes = texts.sizes.read()
+    np.maximum(sizes, 0, out=sizes)
+    choice = report.choose_passages(found)
+
+    def show() -> None:
+        meter.reading("report")
+
+    several = request.reading.source_field is not None or len(texts.sources.distinct) > 1
+    new, others = dict(texts.at(choice.positions, show)), dict(old.at(choice.against_positions, show))
+    return report.passages(
+        found,
+        texts={position: record.text for position, record in new.items()},
+        choice=choice,
+        parameters=request.given,
+        ids={position: record.id for position, record in new.items()},
+        sizes=sizes,
+        sources=texts.sources if several else None,
+        against={position: record.text for position, record in others.items()},
+        against_ids={position: record.id for position, record in others.items()},
+    )
+
+
+def _write(
+    request: Request,
+    documents: files.Documents,
+    found: Passages,
+    texts: TextStream,
+    old: TextStream,
+    target: files.Target | files.FolderTarget | None,
+    meter: console.Meter,
+) -> None:
+    """Write the documents, if they have a target, and the table; put both in place when they are complete."""
+    targets: list[files.Target | files.FolderTarget] = []
+    with ExitStack() as opened:
+        if target is not None:
+            opened.enter_context(target)
+            size, keep = documents.size, np.ones(texts.count, np.bool_)
+            values = cuts = None
+            if request.mark is None:
+                keep[found.emptied] = False
+                cuts = _cuts(found, keep)
+            else:
+                values = _marks(found, texts)
+            files.write_kept(
+                documents, keep, target, lambda position: meter.bytes("writing", position, size), values, cuts
+            )
+            meter.bytes("writing", size, size)
+        if request.spans is not None:
+            table = opened.enter_context(files.Target(request.spans, folder=documents.temporary))
+            targets.append(table)
+            for row in _rows(found, texts, old):
+                table.write(files.table_row(*row))
+        targets += [] if target is None else [target]
+        for each in targets:
+            each.complete()
+        for each in targets:  # the documents last: with them the output is complete
+            each.commit()
+
+
+def _by_document(found: Passages) -> Iterator[tuple[int, Array]]:
+    """Yield each document from which something is cut, with the runs: int64, shape ``(c, 2)``."""
+    cuts = found.cuts
+    documents, starts = np.unique(cuts["document"], return_index=True)
+    runs = np.stack([cuts["start"], cuts["end"]], 1)
+    for document, start, stop in zip(documents.tolist(), starts.tolist(), [*starts[1:].tolist(), len(cuts)]):
+        yield document, runs[start:stop]
+
+
+def _cuts(found: Passages, keep: Array) -> Iterator[Array | None]:
+    """Yield what is cut from each kept document, ``None`` for nothing."""
+    by_document, position = iter(_by_document(found)), 0
+    for document, runs in by_document:
+        yield from [None] * int(np.count_nonzero(keep[position:document]))
+        if keep[document]:
+            yield runs
+        position = document + 1
+    yield from [None] * int(np.count_nonzero(keep[position:]))
+
+
+def _marks(found: Passages, texts: TextStream) -> Iterator[list[bytes]]:
+    """Yield the field of --mark for each document; the texts that have passages are read again."""
+    position, chosen = 0, np.unique(found.cuts["document"])
+    for (document, runs), (_, record) in zip(_by_document(found), texts.at(chosen)):
+        yield from [[b"[]"]] * (document - position)
+        characters = np.cumsum(np.frombuffer(record.text or b"", np.uint8) & 0xC0 != 0x80)
+        shown = np.concatenate([[0], characters])[runs].tolist()
+        yield [json.dumps(shown).encode()]
+        position = document + 1
+    yield from [[b"[]"]] * (texts.count - position)
+
+
+def _rows(found: Passages, texts: TextStream, old: TextStream) -> Iterator[Sequence[bytes]]:
+    """Yield the rows of --spans, with ids in place of positions."""
+    spans = found.spans
+    sides = spans["side"] if "side" in (spans.dtype.names or ()) else None
+    new = np.ones(len(spans), np.bool_) if sides is None else sides == "new"
+    ids = texts.ids(np.concatenate([spans["document"], spans["kept"][new]]))
+    others = old.ids(spans["kept"][~new])
+    for first in range(0, len(spans), MAX_ROWS):
+        rows, is_new = spans[first : first + MAX_ROWS], new[first : first + MAX_ROWS]
+        kept = np.empty(len(rows), np.object_)
+        kept[is_new], kept[~is_new] = ids.of(rows["kept"][is_new]), others.of(rows["kept"][~is_new])
+        starts, ends, kept_starts = ([b"%d" % at for at in rows[name].tolist()] for name in POSITIONS)
+        cells = [ids.of(rows["document"]), starts, ends, list(kept), kept_starts]
+        cells += [] if sides is None else [[side.encode() for side in rows["side"].tolist()]]
+        yield from zip(*cells)
+
+
+# ---- counts ----
+
+
+def _print_counts(request: Request, counts: dict[str, Any]) -> None:
+    """Print the counts: as JSON to standard output, as a summary line to standard error."""
+    if request.outputs.json:
+        cutting = request.cutting
+        run = {"min_bytes": cutting.min_bytes, "unit": cutting.unit, "peak_memory": console.peak_memory()}
+        shown = {name: value for name, value in counts.items() if name != "read"}
+        console.write_data(json.dumps({**shown, **run}) + "\n")
+    if request.running.verbose:
+        stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
+        console.say(f"seconds: {stages}")
+    if not request.running.quiet:
+        console.say(_summary(counts, with_references=bool(request.references)))
+
+
+def _summary(counts: dict[str, Any], with_references: bool) -> str:
+    parts = [counted(counts["documents"], "document")]
+    parts += [counted(counts["old"], "reference document")] if with_references else []
+    share = f" ({counts['cut_bytes'] / counts['bytes']:.2%})" if counts["bytes"] else ""
+    cut = f"{counted(counts['spans'], 'passage')} cut from {counted(counts['cut_documents'], 'document')}"
+    parts += [f"{cut}, {size(counts['cut_bytes'])}{share}"]
+    parts += [f"{counts['emptied']:,} emptied"] if counts["emptied"] else []
+    parts += [f"{counts['missing']:,} missing"] if counts["missing"] else []
+    parts += console.left_out(counts["skipped"], counts["hidden"])
+    return ", ".join(parts + outputs.cost(counts["seconds"], counts["read"]))

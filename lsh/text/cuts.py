@@ -1,0 +1,26 @@
+"""Texts without some of their runs."""
+
+from __future__ import annotations
+
+from lsh.base.arrays import Array
+
+
+def without(data: bytes, cuts: Array) -> bytes:
+    """Return bytes without some runs.
+
+    Parameters
+    ----------
+    data : bytes
+        The UTF-8 of a text.
+    cuts : numpy.ndarray
+        int64, shape ``(c, 2)``: where each run starts and ends; ascending, without overlaps.
+
+    Raises
+    ------
+    ValueError
+        If a run ends behind the text.
+    """
+    bounds = [0, *cuts.reshape(-1).tolist(), len(data)]
+    if bounds[-2] > len(data):
+        raise ValueError(f"the text has {len(data):,} bytes, fewer than where a passage ends, {bounds[-2]:,}")
+    return b"".join([data[start:stop] for start, stop in zip(bounds[::2], bounds[1::2])])

@@ -122,8 +122,8 @@ def _version(namespace: argparse.Namespace) -> None:
 
 COMMANDS = {
     "dedup": dedup.add_parser,
-    "passages": passages.add_parser,
     "pairs": pairs.add_parser,
+    "passages": passages.add_parser,
     "show": show.add_show,
     "compare": show.add_compare,
     "plan": plan.add_parser,

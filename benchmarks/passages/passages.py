@@ -1,0 +1,220 @@
+"""Measure `lsh passages` on gigabytes of pages with planted passages: what is found, time, memory and disk.
+
+A page has 60 to 1,200 words drawn from a vocabulary, so that nothing of 200 bytes repeats by chance. In every page are
+also a menu, whose parts are shorter than a passage, with the title of the page between them, and a footer of 300 bytes.
+Passages of 200 to 5,000 bytes are planted in 2 to 10,000 pages each (both drawn with a density of 1 / x). The table of
+`--spans` is compared with what was planted: of each passage and of the footer, all copies but one must be cut, and
+nothing else. The command runs in its own process; the temporary files, which have no names, are those that it has open.
+
+    python benchmarks/passages/passages.py [FOLDER [PLACE]] [--gigabytes 1 10] [--max-memory 2GB]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import harness
+
+MIN_BYTES = 200
+SHARD = 100_000_000  # bytes of text of a file, about
+PAGES = 17_000  # of a file
+WORDS = (60, 1200)  # of a page
+SIZES, COUNTS = (200, 5000), (2, 10_000)  # of a passage: bytes, and pages that have it
+PER_SHARD = 9  # passages that are new with each file
+MENU = "Home Products Prices Support Forum Contact Imprint Search our pages by name or by number {} Sign in Register "
+MENU += "Your basket is empty Terms Privacy All prices with tax "
+
+
+def vocabulary() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return 30,000 words of letters, each followed by a space, as rows of bytes, and their lengths."""
+    draw = np.random.default_rng(0)
+    sizes = draw.integers(2, 11, 30_000)
+    letters = draw.integers(97, 123, (30_000, 12)).astype(np.uint8)
+    letters[np.arange(12) >= sizes[:, None]] = 32
+    return letters, sizes + 1
+
+
+def words_of(count: int, draw: np.random.Generator) -> bytes:
+    """Return random words; frequent ones have low numbers."""
+    letters, sizes = VOCABULARY
+    numbers = np.minimum(draw.pareto(0.9, count) * 40, len(letters) - 1).astype(np.int32)
+    return bytes(letters[numbers][np.arange(12) < sizes[numbers][:, None]])
+
+
+def log_uniform(draw: np.random.Generator, low: int, high: int, count: int) -> np.ndarray[Any, Any]:
+    return np.exp(draw.uniform(np.log(low), np.log(high + 1), count)).astype(np.int64)
+
+
+VOCABULARY = vocabulary()
+
+
+class Planted:
+    """Where passages are planted among some pages."""
+
+    def __init__(self, shards: int) -> None:
+        draw = np.random.default_rng(1)
+        pages = shards * PAGES
+        counts = np.minimum(log_uniform(draw, *COUNTS, shards * PER_SHARD), pages)
+        sizes = log_uniform(draw, *SIZES, len(counts))
+        self.passages = [words_of(int(size), draw)[:size] for size in sizes]
+        where = [np.sort(draw.choice(pages, count, replace=False)) for count in counts]
+        self.pages = np.concatenate(where)
+        self.numbers = np.repeat(np.arange(len(counts)), counts)
+        order = np.argsort(self.pages, kind="stable")
+        self.pages, self.numbers = self.pages[order], self.numbers[order]
+        self.footer = words_of(300, draw)[:300]
+
+    def of(self, page: int) -> list[int]:
+        return self.numbers[slice(*np.searchsorted(self.pages, [page, page + 1]))].tolist()
+
+
+def write(folder: Path, shards: int) -> np.ndarray[Any, Any]:
+    """Write the pages; return the copies that must be cut: page, start and end."""
+    planted, seen = Planted(shards), set[int]()
+    copies: list[tuple[int, int, int]] = []
+    for shard in range(shards):
+        draw = np.random.default_rng([2, shard])
+        counts = draw.integers(*WORDS, PAGES)
+        words, at = words_of(int(counts.sum()), draw), 0
+        ends = np.flatnonzero(np.frombuffer(words, np.uint8) == 32)[np.cumsum(counts) - 1].tolist()
+        with open(folder / f"part-{shard:04}.jsonl", "wb") as file:
+            for number, end in enumerate(ends):
+                page = shard * PAGES + number
+                parts, size = [MENU.format(f"{page * 2654435761 % 10**9:09}").encode()], 0
+                body, at, places = words[at:end], end, planted.of(page)
+                cuts = sorted(draw.integers(0, len(body), len(places)).tolist())
+                for start, stop, passage in zip([0, *cuts], [*cuts, len(body)], [*places, -1]):
+                    parts.append(body[start:stop])
+                    if passage >= 0:
+                        size = sum(map(len, parts))
+                        parts.append(planted.passages[passage])
+                        if passage in seen:
+                            copies.append((page, size, size + len(parts[-1])))
+                        seen.add(passage)
+                size = sum(map(len, parts))
+                if page:
+                    copies.append((page, size, size + len(planted.footer)))
+                text = b"".join([*parts, planted.footer]).decode()
+                file.write(b'{"id": %d, "text": "%s"}\n' % (page, text.encode()))
+    return np.array(copies)
+
+
+def open_files(process: int) -> int:
+    """Return the bytes of the files without a name that a process has open."""
+    total = 0
+    try:
+        for number in os.listdir(f"/proc/{process}/fd"):
+            place = f"/proc/{process}/fd/{number}"
+            if "/lsh-" in os.readlink(place) or "(deleted)" in os.readlink(place):
+                total += os.stat(place).st_blocks * 512
+    except OSError:
+        pass
+    return total
+
+
+def run(folder: Path, max_memory: str | None) -> dict[str, Any]:
+    """Run the command on all files of a folder; return what it took."""
+    output = Path(tempfile.mkdtemp(dir=folder))
+    bound = [] if max_memory is None else ["--max-memory", max_memory]
+    command = [sys.executable, "-m", "lsh", "passages", str(folder / "part-*.jsonl"), "-o", f"{output / 'out'}/"]
+    command += ["--min-bytes", str(MIN_BYTES), "--spans", str(output / "spans.tsv"), "--json", "-q", *bound]
+    most = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        done = threading.Event()
+
+        def watch() -> None:
+            nonlocal most
+            while not done.wait(0.2):
+                most = max(most, open_files(process.pid))
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        assert process.stdout is not None
+        printed = process.stdout.read()
+        _, _, usage = os.wait4(process.pid, 0)
+        process.returncode = 0
+        done.set()
+        watching.join()
+    counts = json.loads(printed)
+    spans = np.loadtxt(output / "spans.tsv", np.int64, usecols=(0, 1, 2), ndmin=2)
+    for path in sorted((output / "out").iterdir()):
+        path.unlink()
+    (output / "out").rmdir()
+    (output / "spans.tsv").unlink()
+    output.rmdir()
+    return {
+        "max_memory": max_memory,
+        "seconds": counts["seconds"],
+        "cpu": usage.ru_utime + usage.ru_stime,
+        "peak_memory": counts["peak_memory"],
+        "temporary_bytes": most,
+        "bytes": counts["bytes"],
+        "documents": counts["documents"],
+        "cut_bytes": counts["cut_bytes"],
+        "spans": spans,
+    }
+
+
+def check(result: dict[str, Any], copies: np.ndarray[Any, Any]) -> None:
+    """Compare the spans with the copies that were planted, and put what is missing or too much into the result."""
+    spans = result.pop("spans")
+    base = int(max(spans[:, 2].max(), copies[:, 2].max())) + 1
+    starts, ends = spans[:, 0] * base + spans[:, 1], spans[:, 0] * base + spans[:, 2]
+    ends = np.maximum.accumulate(ends)
+    wanted = copies[np.lexsort((copies[:, 1], copies[:, 0]))]
+    first, last = wanted[:, 0] * base + wanted[:, 1], wanted[:, 0] * base + wanted[:, 2]
+    place = np.searchsorted(starts, first, side="right") - 1
+    missing = (place < 0) | (first < starts[place])
+    covered = ends[np.minimum(np.searchsorted(starts, last, side="left") - 1, len(ends) - 1)]
+    missing |= covered < last
+    result["planted"], result["missing"] = len(wanted), int(missing.sum())
+    result["beside"] = (result["cut_bytes"] - int((last - first).sum())) / result["cut_bytes"]
+    assert result["missing"] == 0, f"{result['missing']} of {len(wanted)} planted copies are left"
+    assert result["beside"] < 0.01, f"{result['beside']:.2%} of what is cut was not planted"
+
+
+def measure(folder: Path, gigabytes: float, max_memory: str | None) -> dict[str, Any]:
+    """Write the pages and run the command on them; the files are removed."""
+    shards = max(round(gigabytes * 1e9 / SHARD), 1)
+    copies = write(folder, shards)
+    try:
+        result = run(folder, max_memory)
+    finally:
+        for path in folder.glob("part-*.jsonl"):
+            path.unlink()
+    check(result, copies)
+    total = result["seconds"]["total"]
+    print(
+        f"{result['bytes'] / 1e9:.2f} GB: {total:.0f} s, CPU {result['cpu']:.0f} s "
+        f"({result['cpu'] / result['bytes'] * 1e9:.2f} ns a byte), {result['peak_memory'] / 1e9:.2f} GB of memory, "
+        f"{result['temporary_bytes'] / result['bytes']:.3f} of the text in temporary files, "
+        f"{result['planted']:,} planted copies found, {result['beside']:.4%} of what is cut is beside them"
+    )
+    return result
+
+
+def main() -> None:
+    parser = harness.parser(__doc__)
+    parser.add_argument("place", nargs="?", type=Path, help="folder for the pages and the output")
+    parser.add_argument("--gigabytes", type=float, nargs="+", default=[1, 10])
+    parser.add_argument("--max-memory", default="2GB")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.place) as place:
+        cases = [measure(Path(place), size, options.max_memory) for size in options.gigabytes]
+    data = {"name": "pages with planted passages", "bytes": cases[-1]["bytes"]}
+    harness.write("passages", {"min_bytes": MIN_BYTES, "data": data, "cases": cases}, options.folder)
+
+
+if __name__ == "__main__":
+    main()

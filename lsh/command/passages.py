@@ -54,9 +54,9 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
 
 EPILOG = f"""\
 examples:
-  lsh passages pages.jsonl.gz -o clean.jsonl.gz --report passages.html
-  lsh passages 'part-*.parquet' -o clean/ --min-bytes 300 --max-memory 4GB
-  lsh passages forum.csv -o clean.csv --unit line --lowercase --spans spans.tsv
+  lsh passages news.tsv.gz -o clean.tsv.gz --report passages.html
+  lsh passages 'part-*.jsonl.gz' -o clean/ --min-bytes 300 --max-memory 4GB
+  lsh passages train.jsonl -o clean.jsonl --unit line --lowercase --spans spans.tsv
 
 {options.FORMATS}A document without repeated passages is written unchanged, others with a shorter text; all other
 bytes of a record stay. A document of which nothing is left is not written, unless it was empty before.

@@ -186,6 +186,7 @@ def test_input_that_can_be_read_once(tmp_path):
     [
         *(["pairs", SAMPLE, "-q"], ["compare", SAMPLE, SAMPLE], ["plan"], ["stats", SAMPLE, "-q"], ["version"]),
         *(["--help"], ["plan", "--help"], ["dedup", SAMPLE, "--dry-run", "--json", "-q"]),
+        ["passages", SAMPLE, "--dry-run", "--json", "-q"],
     ],
     ids=lambda arguments: " ".join(Path(argument).name for argument in arguments),
 )
@@ -249,6 +250,7 @@ def test_a_closed_standard_stream_is_an_error(news, arguments, closed, code):
     [
         ("pairs", signal.SIGINT, 130, "interrupted"),
         ("pairs", signal.SIGTERM, 143, "terminated"),
+        ("passages", signal.SIGINT, 130, "interrupted"),
         ("dedup", signal.SIGHUP, 129, "hangup"),
     ],
 )

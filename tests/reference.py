@@ -938,11 +938,13 @@ def passages(texts: Sequence[bytes], window: int, old: int = 0) -> list[bytes]:
     kept: list[bytes] = []
     cut: list[bytearray] = []
     for text in texts:
-        begins = [i for i, byte in enumerate(text) if byte & 0xC0 != 0x80] + [len(text)]
+        begins = {i for i, byte in enumerate(text) if byte & 0xC0 != 0x80}
         cut.append(bytearray(len(text)))
-        for start in begins if len(cut) > old else []:
-            end = next((i for i in begins if i >= start + window), None)
-            if end and any(text[start:end] in run for run in kept + runs_left(text[:start], cut[-1])):
+        for start in sorted(begins) if len(cut) > old else []:
+            end = start + window
+            while end < min(len(text), start + window + 3) and end not in begins:
+                end += 1
+            if end <= len(text) and any(text[start:end] in run for run in kept + runs_left(text[:start], cut[-1])):
                 cut[-1][start:end] = b"\1" * (end - start)
         kept += runs_left(text, cut[-1])
     return list(map(bytes, cut))

@@ -203,12 +203,12 @@ typedef struct {
     size_t place, first;
 } lsh_anchor;
 
-/* A walk over the anchors of a text. To begin, `next` is 0. */
+/* A walk over the anchors of a text. To begin, `next` and `tie` are 0. */
 typedef struct {
     const uint8_t *text;
     size_t length;
     size_t window; /* bytes, LSH_GRAM or more */
-    size_t place, next; /* private: the anchor, and the first gram that was not looked at */
+    size_t place, next, tie; /* private: the anchor, the first gram that was not looked at, and one with the same value */
     uint32_t value;
 } lsh_anchor_walk;
 

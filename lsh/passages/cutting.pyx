@@ -15,7 +15,7 @@ from libc.stdlib cimport free
 from lsh cimport _kernels as c
 from lsh.base.memory cimport resize
 from lsh._minhash cimport check_signals
-from lsh.passages.repeats cimport AnchorFinder, KeyTable, Side, boundary_before, boundary_from
+from lsh.passages.repeats cimport AnchorFinder, KeyTable, Side, begin_from, end_from, is_begin
 
 import numpy as np
 
@@ -248,7 +248,7 @@ cdef class Cutter:
         cdef const Candidate *best
         if not self.finder.windows(i, self.length, side, &first, &last) or last < self.decided:
             return UINT32_MAX
-        at = boundary_from(self.text, max(first, self.decided), last + 1)
+        at = begin_from(self.text, max(first, self.decided), last + 1)
         if at > last:
             return UINT32_MAX
         slot = self.table.find(self.finder.key(self.text, place, side))
@@ -269,7 +269,7 @@ cdef class Cutter:
             if best == NULL:
                 break
             self._cut(best, place, window)
-            at = boundary_from(self.text, self.decided, last + 1)
+            at = begin_from(self.text, self.decided, last + 1)
         return kept
 
     cdef int _find_candidates(self, uint32_t head, size_t place, size_t first, size_t last, Side side) except -1 nogil:
@@ -310,14 +310,14 @@ cdef class Cutter:
         """The first of windows `at` to `last` that is equal to one in kept text by a candidate; last + 1: none is."""
         cdef size_t distance = self.text + place - one.place, end, most = self._equal_until(one, place)
         cdef bint is_open = (<const Zone *> self.zones.at(one.zone)).end == NULL
-        at = boundary_from(self.text, max(at, place - one.before), last + 1)
+        at = begin_from(self.text, max(at, place - one.before), last + 1)
         while at <= last:
-            end = boundary_from(self.text, at + self.window, self.length)
+            end = end_from(self.text, at + self.window, self.length)
             if end > most:
                 return last + 1
             if not is_open or end - at <= distance:  # what is equal ends before this window begins
                 return at
-            at = boundary_from(self.text, at + 1, last + 1)
+            at = begin_from(self.text, at + 1, last + 1)
         return last + 1
 
     cdef size_t _equal_until(self, const Candidate *one, size_t place) noexcept nogil:
@@ -331,8 +331,11 @@ cdef class Cutter:
         cdef size_t end = self._equal_until(one, place), distance = self.text + place - one.place, window
         if zone.end == NULL:
             end = min(end, at + distance)
-        window = boundary_before(self.text, boundary_before(self.text, end, self.length) - self.window, self.length)
-        end = boundary_from(self.text, window + self.window, self.length)
+        window = end - self.window
+        while window > at and not (is_begin(self.text, window)
+                                   and end_from(self.text, window + self.window, self.length) <= end):
+            window -= 1
+        end = end_from(self.text, window + self.window, self.length)
         self.decided = window + 1
         if self.is_kept:
             return 0
@@ -381,9 +384,9 @@ cdef class Cutter:
             if slot == UINT32_MAX:
                 continue
             self.finder.windows(i, self.length, self.finder.sides[side], &first, &last)
-            at = boundary_from(self.text, max(first, <size_t> max(zone.start - self.text, 0)), last + 1)
+            at = begin_from(self.text, max(first, <size_t> max(zone.start - self.text, 0)), last + 1)
             if at <= last and (zone.end == NULL or
-                               self.text + boundary_from(self.text, at + self.window, self.length) <= zone.end):
+                               self.text + end_from(self.text, at + self.window, self.length) <= zone.end):
                 self._enter(&self.table.heads[slot], place, zone_number, self.finder.sides[side], at, last)
         return 0
 

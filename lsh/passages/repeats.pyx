@@ -243,18 +243,22 @@ def passage_keys(Batch batch not None, size_t window, bytes secret not None):
     return keys.array(), counts
 
 
-cdef size_t boundary_from(const uint8_t *text, size_t at, size_t length) noexcept nogil:
-    """The first place from `at` on where a character begins, or the end."""
-    while at < length and (text[at] & 0xC0) == 0x80:
+cdef bint is_begin(const uint8_t *text, size_t at) noexcept nogil:
+    """Tell whether a character begins at a place: its byte is no continuation byte of UTF-8."""
+    return (text[at] & 0xC0) != 0x80
+
+
+cdef size_t begin_from(const uint8_t *text, size_t at, size_t stop) noexcept nogil:
+    """The first place from `at` on and before `stop` where a character begins; `stop` if there is none."""
+    while at < stop and not is_begin(text, at):
         at += 1
     return at
 
 
-cdef size_t boundary_before(const uint8_t *text, size_t at, size_t length) noexcept nogil:
-    """The last place up to `at`, which is within the text, where a character begins, or the end; 0 if there is none."""
-    while 0 < at < length and (text[at] & 0xC0) == 0x80:
-        at -= 1
-    return at
+cdef size_t end_from(const uint8_t *text, size_t at, size_t length) noexcept nogil:
+    """Where the character ends that has the byte before `at`: at most three continuation bytes later."""
+    cdef size_t stop = min(at + 3, length)
+    return begin_from(text, at, stop)
 
 
 @final
@@ -325,7 +329,7 @@ def passage_runs(Batch batch not None, size_t window, bytes secret not None, Key
                         runs.append(text, begin, end, bytes + begin, end - begin)
                     if first > end or end == 0:
                         begin = first
-                    end = boundary_from(bytes, last + window, length)
+                    end = end_from(bytes, last + window, length)
             if end:
                 runs.append(text, begin, end, bytes + begin, end - begin)
             done += length

@@ -813,7 +813,7 @@ static void check_anchors(void)
             expected[count++] = (lsh_anchor){place, first};
     }
     for (size_t l = 0; l < level_count; l++) {
-        lsh_anchor_walk walk = {text, length, window, 0, 0, 0};
+        lsh_anchor_walk walk = {text, length, window, 0, 0, 0, 0};
         size_t at = 0, more;
         while ((more = levels[l]->next_anchors(&walk, found + at, capacity)) && at + more <= MOST)
             at += more;

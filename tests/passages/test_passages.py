@@ -50,7 +50,10 @@ def random_corpus(draw: random.Random) -> tuple[list[bytes], int]:
         texts.append(text[:120])
     if alphabet == "abcd":
         texts = [text.translate(WIDE) for text in texts]
-    return [text.encode() for text in texts], draw.randint(8, 14)
+    data = [text.encode() for text in texts]
+    if alphabet == "abc" and draw.random() < 0.3:  # bytes that are not UTF-8
+        data = [text.replace(b"b", b"\x80").replace(b"c", b"\xe2") for text in data]
+    return data, draw.randint(8, 14)
 
 
 def check(spans: np.ndarray[Any, Any], texts: list[bytes], window: int, order: list[int], old: int = 0) -> None:

@@ -505,18 +505,23 @@ def _refuse_collection(threshold: object, second: str) -> None:
         raise errors.bad_type("threshold", f"{reason}collection as {second}=")
 
 
-def _refuse_other_arguments(name: str, value: Any) -> None:
-    """Raise an error for a number or a path in place of a collection; most likely a threshold or an index is meant."""
+def _refuse_other_arguments(name: str, value: Any, number: str) -> None:
+    """Raise an error for a number or a path in place of a collection; most likely `number` or an index is meant."""
     if name != "texts" and isinstance(value, (str, os.PathLike)):
         reason = f"must be a collection of texts, got one {type(value).__name__}; put it in a list, or pass "
         raise errors.bad_type(name, f"{reason}lsh.Index.open(path) for an index")
     if not isinstance(value, bool) and isinstance(value, Number):
-        reason = f"must be a collection of texts, got the number {value}; if it is a threshold, write threshold="
-        raise errors.bad_type(name, f"{reason}{value}")
+        reason = f"must be a collection of texts, got the number {value}; to set {number}, write {number}={value}"
+        raise errors.bad_type(name, reason)
 
 
-def collections_of(given: dict[str, TextsOrCallable | None], missing: Missing) -> list[Collection]:
-    """Return the given collections, with the names of their parameters; of two, the second may be ``None``."""
+def collections_of(
+    given: dict[str, TextsOrCallable | None], missing: Missing, number: str = "threshold"
+) -> list[Collection]:
+    """Return the given collections, with the names of their parameters; of two, the second may be ``None``.
+
+    `number` is the parameter that is meant where a number is given.
+    """
     allowed = missing == "empty"
     second = list(given)[1]
     texts: object = given["texts"]
@@ -524,7 +529,7 @@ def collections_of(given: dict[str, TextsOrCallable | None], missing: Missing) -
         method = "deduplicate" if second == "against" else "find_pairs"
         raise errors.bad_type("texts", f"must be a collection of texts, got an index; use its method {method}")
     for name, value in given.items():
-        _refuse_other_arguments(name, value)
+        _refuse_other_arguments(name, value, number)
     if texts is given[second] and isinstance(texts, Iterator):
         reason = f"must not be the same {type(texts).__name__}, which yields each text only once; pass a list, or a "
         raise errors.bad_value("texts", f"and {second} {reason}callable that returns a new iterator")

@@ -73,11 +73,9 @@ class Cutting:
         if self.shingles is not None:
             checks.instance("shingles", self.shingles, Shingles, "a Shingles", "; use lsh.Shingles(lowercase=True)")
             if unit == "bytes" and normalizer(self.shingles) is not None:
-                asked = errors.Parameter("unit", "bytes")
-                reason = (
-                    " compares the bytes of the texts as they are; leave it out, or compare lines or paragraphs by "
-                )
-                raise errors.bad_value("shingles", "cannot be used: " + asked + reason + errors.Parameter("unit"))
+                asked, others = errors.Parameter("unit", "bytes"), errors.Parameter("unit", "line")
+                reason = "normalises, and cannot be combined with " + asked + ", which compares bytes as they are; use "
+                raise errors.bad_value("shingles", reason + others + ", or leave it out")
 
 
 def find_passages(
@@ -187,7 +185,7 @@ def find(
 
     `priorities` returns the priority of each document once the texts were read, in place of the `keep` of `cutting`.
     """
-    collections = collections_of({"texts": texts, "against": against}, cutting.missing)
+    collections = collections_of({"texts": texts, "against": against}, cutting.missing, "min_bytes")
     if collections[0].size is not None and priorities is None:
         check_length(cutting.keep, collections[0].size)  # an error before any work
     return _Finding(collections, cutting, run, priorities).result()

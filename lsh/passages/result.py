@@ -63,6 +63,10 @@ class Passages:
     def __reduce__(self) -> tuple[object, ...]:
         return Passages, (self.spans, self.emptied, self._size, self._counts, self._parameters)
 
+    def __repr__(self) -> str:
+        cut = f"{len(self.spans):,} passages cut from {self._counts['cut_documents']:,} of {self._size:,} documents"
+        return f"<Passages: {cut}>"
+
     def __len__(self) -> int:
         """Return the number of passages that are cut."""
         return len(self.spans)

@@ -8,15 +8,19 @@ periods, overlaps and characters of several bytes.
 from __future__ import annotations
 
 import gzip
+import pickle
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import reference
 import strategies
+from running import process
 
 import lsh
+from lsh.base.budget import memory_size
 from lsh.passages.cutting import LIMIT, RUN, Cutter
 from lsh.passages.repeats import AnchorFinder, KeyTable, passage_keys, passage_runs
 from lsh.text.batch import Batch
@@ -203,3 +207,87 @@ def test_units(unit):
         rows = [[tuple(row)[1:] for row in spans_of(found, i).tolist()] for i in range(len(texts))]
         normal: Any = str if own is None else own.apply
         assert rows == reference.repeated_units(texts, unit == "paragraph", least, normal), texts
+
+
+TWICE = ["abcdefgh" * 10] * 2
+BAD = [
+    ({"texts": "one text"}, TypeError, "texts must be a collection of texts, got one str"),
+    ({"min_bytes": 7}, ValueError, "min_bytes must be 8 or more, got 7"),
+    ({"min_bytes": 0, "unit": "line"}, ValueError, "min_bytes must be 1 or more, got 0"),
+    ({"min_bytes": 2**30}, ValueError, "min_bytes must be at most 16777216"),
+    ({"unit": "word"}, ValueError, "unit must be one of 'bytes', 'line', 'paragraph', got 'word'"),
+    ({"keep": [1]}, ValueError, "keep must have one number or date for each text (2), got 1"),
+    ({"against": 50}, TypeError, "against must be a collection of texts, got the number 50; to set min_bytes, write"),
+    ({"texts": [None, "x"]}, ValueError, "texts[0] is None"),
+    ({"shingles": lsh.Shingles(lowercase=True)}, ValueError, "shingles normalises, and cannot be combined with unit="),
+    ({"shingles": 4, "unit": "line"}, TypeError, "shingles must be a Shingles, got int"),
+    ({"max_memory": 99_999}, ValueError, "max_memory must be 100KB or more"),
+    ({"texts": lambda: iter([TWICE[0], random.random().hex()] * 2)}, ValueError, "differs between the first and the"),
+]
+
+
+@pytest.mark.parametrize(("given", "error", "message"), BAD, ids=[message for _, _, message in BAD])
+def test_misuse(given, error, message):
+    with pytest.raises(error) as raised:
+        lsh.find_passages(**{"texts": TWICE, "min_bytes": 8, **given})
+    assert str(raised.value).startswith(message) or message in str(raised.value)
+
+
+def test_an_index_has_no_passages(folder):
+    with lsh.Index.create(folder, threshold=0.8) as index, pytest.raises(TypeError, match="got an index"):
+        lsh.find_passages(TWICE, against=index)
+
+
+def test_other_texts_cannot_be_cut():
+    found = lsh.find_passages(TWICE, 8)
+    for texts, message in ((TWICE[:1], "got 1"), (TWICE * 2, "got more"), (["x", "y"], "it has 1 bytes")):
+        with pytest.raises(ValueError, match=message):
+            list(found.cut(texts))
+    with pytest.raises(IndexError):
+        found.text_spans(2, "")
+    with pytest.raises(AttributeError, match="immutable"):
+        found.spans = None
+    assert pickle.loads(pickle.dumps(found)).cuts.tolist() == found.cuts.tolist()
+    assert repr(found) == "<Passages: 19 passages cut from 2 of 2 documents>"
+
+
+@pytest.mark.parametrize("kind", ["list", "bytes", "numpy", "arrow", "pandas", "callable", "bytearray"])
+def test_texts_of_every_type(kind):
+    texts: Any = ["größer als " + "xyz" * 5] * 2
+    if kind == "numpy":
+        texts = np.array(texts)
+    elif kind == "arrow":
+        texts = pytest.importorskip("pyarrow").chunked_array([texts[:1], texts[1:]])
+    elif kind == "pandas":
+        texts = pytest.importorskip("pandas").Series(texts)
+    elif kind != "list" and kind != "callable":
+        texts = [(bytes if kind == "bytes" else bytearray)(text.encode()) for text in texts]
+    found = lsh.find_passages((lambda: iter(texts)) if kind == "callable" else texts, 20)
+    first = texts[0].as_py() if kind == "arrow" else texts[0]
+    left = list(found.cut(texts))
+    assert left == [first, first[:0]]
+    assert type(left[1]) is type(first) or kind == "numpy"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("max_memory", ["200KB", "5MB", "20MB"])
+def test_the_peak_of_a_process(max_memory):
+    """60 MB of texts, of which a third is repeated: within the bound and what the documentation says beside it."""
+    program = f"""
+import random, lsh
+def read():
+    draw = random.Random(0)
+    pool = [draw.randbytes(400).hex() for _ in range(2000)]
+    for i in range(8000):
+        yield draw.randbytes(2500).hex() + draw.choice(pool) + draw.choice(pool) + draw.choice(pool)
+def peak():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024
+list(zip(read(), range(10)))
+before = peak()
+found = lsh.find_passages(read, max_memory={max_memory!r}, num_threads=2)
+assert len(found) > 10000
+print(peak() - before - found.spans.nbytes)
+"""
+    result = process(Path(), python=["-c", program])
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) < memory_size("max_memory", max_memory) + 70_000_000

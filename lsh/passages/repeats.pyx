@@ -283,7 +283,8 @@ cdef class _Runs:
             self.data = <uint8_t *> resize(self.data, self.max_size, 1)
         run = self.runs + 4 * self.count
         run[0], run[1], run[2], run[3] = text, start, stop, size
-        memcpy(self.data + self.size, data, size)
+        if size:
+            memcpy(self.data + self.size, data, size)
         self.count += 1
         self.size += size
         return 0

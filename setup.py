@@ -30,7 +30,7 @@ SOURCES = {
     "engine.comparing": [],
     "engine.families": [],
     "engine.deciding": [],
-    "passages.repeats": [],
+    "passages.repeats": ["kernels/passages.c"],
     "passages.cutting": [],
     "segments.searching": ["kernels/search.c", "kernels/sorted.c"],
 }

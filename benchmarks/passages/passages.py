@@ -5,6 +5,7 @@ also a menu, whose parts are shorter than a passage, with the title of the page 
 Passages of 200 to 5,000 bytes are planted in 2 to 10,000 pages each (both drawn with a density of 1 / x). The table of
 `--spans` is compared with what was planted: of each passage and of the footer, all copies but one must be cut, and
 nothing else. The command runs in its own process; the temporary files, which have no names, are those that it has open.
+How fast one core finds the keys of real texts is measured for each level of the kernels.
 
     python benchmarks/passages/passages.py [FOLDER [PLACE]] [--gigabytes 1 10] [--max-memory 2GB]
 """
@@ -25,6 +26,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import harness
+
+from lsh._minhash import simd_levels
 
 MIN_BYTES = 200
 SHARD = 100_000_000  # bytes of text of a file, about
@@ -204,16 +207,48 @@ def measure(folder: Path, gigabytes: float, max_memory: str | None) -> dict[str,
     return result
 
 
+RATE = """
+import gzip, json, sys, time
+sys.path.insert(0, sys.argv[1])
+import harness
+from lsh.passages.repeats import passage_keys
+from lsh.text.batch import Batch
+found = []
+for corpus in filter(None, (harness.news(), harness.pages())):
+    batch, size = Batch(tuple(corpus.texts)), sum(map(len, corpus.texts))
+    times = []
+    for run in range(7):
+        started = time.process_time()
+        keys, _ = passage_keys(batch, int(sys.argv[2]), bytes(range(16)))
+        times.append(time.process_time() - started)
+    found.append({"corpus": corpus.name, "mb_per_second": size / 1e6 / sorted(times)[3], "keys": len(keys) * 8 / size})
+print(json.dumps(found))
+"""
+
+
+def rates() -> dict[str, Any]:
+    """Return by level how fast one core finds the keys of passages, in MB of text a second; and their size by that."""
+    found = {}
+    for level in simd_levels():
+        command = [sys.executable, "-c", RATE, str(Path(__file__).resolve().parents[1]), str(MIN_BYTES)]
+        environment = {**os.environ, "LSH_SIMD": level}
+        found[level] = json.loads(subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout)
+        for one in found[level]:
+            print(f"{level}, {one['corpus']}: {one['mb_per_second']:.0f} MB/s, keys {one['keys']:.3f} of the text")
+    return found
+
+
 def main() -> None:
     parser = harness.parser(__doc__)
     parser.add_argument("place", nargs="?", type=Path, help="folder for the pages and the output")
     parser.add_argument("--gigabytes", type=float, nargs="+", default=[1, 10])
     parser.add_argument("--max-memory", default="2GB")
     options = parser.parse_args()
+    by_level = rates()
     with tempfile.TemporaryDirectory(dir=options.place) as place:
         cases = [measure(Path(place), size, options.max_memory) for size in options.gigabytes]
     data = {"name": "pages with planted passages", "bytes": cases[-1]["bytes"]}
-    harness.write("passages", {"min_bytes": MIN_BYTES, "data": data, "cases": cases}, options.folder)
+    harness.write("passages", {"min_bytes": MIN_BYTES, "data": data, "cases": cases, "rates": by_level}, options.folder)
 
 
 if __name__ == "__main__":

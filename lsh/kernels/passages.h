@@ -1,4 +1,4 @@
-/* Runs of bytes that are compared: keys of them, and how far two texts agree. Inline, as they are called for each anchor.
+/* Runs of bytes that are compared: keys of them, and how far two texts agree.
  *
  * Floor 0: no Python, no allocation, no state. Nothing outside the given bytes is read.
  */
@@ -8,32 +8,9 @@
 #include "../_murmur3.h"
 #include "target.h"
 
-static inline uint64_t lsh_folded(uint64_t a, uint64_t b)
-{
-    const uint64_t factor[2] = {a, 0};
-    const lsh_wide product = lsh_wide_product(factor, b);
-    return lsh_wide_top(product) ^ a * b;
-}
-
-/* A key of `length` bytes (1 or more) and a salt under a secret: never 0. Each word is multiplied with what came before, and both
- * halves of the product are used. Equal bytes have equal keys; where others do, too, their bytes are compared. */
-static inline uint64_t lsh_context_key(const uint8_t *text, size_t length, uint64_t salt, const uint64_t secret[2])
-{
-    uint64_t key = lsh_folded(secret[0] ^ salt, secret[1] ^ length), a, b;
-    size_t at = 0;
-    for (; length - at > 16; at += 16)
-        key = lsh_folded(lsh_load64(text + at) ^ secret[1], lsh_load64(text + at + 8) ^ key);
-    if (length >= 16) {
-        a = lsh_load64(text + length - 16);
-        b = lsh_load64(text + length - 8);
-    } else {
-        a = length > 8 ? lsh_load64(text) : 0;
-        b = length >= 8 ? lsh_load64(text + length - 8) : lsh_load_partial(text, length);
-    }
-    key = lsh_folded(a ^ secret[1], b ^ key);
-    key = lsh_folded(key ^ secret[0], secret[1]);
-    return key ? key : 1;
-}
+/* A key of `length` bytes (1 or more) and a salt under a secret: never 0. Equal bytes have equal keys; where others do, too, their
+ * bytes are compared. In passages.c. */
+uint64_t lsh_context_key(const uint8_t *text, size_t length, uint64_t salt, const uint64_t secret[2]);
 
 /* How many bytes from `a` and from `b` on are equal, at most `limit`. */
 static inline size_t lsh_common_after(const uint8_t *a, const uint8_t *b, size_t limit)

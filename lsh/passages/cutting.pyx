@@ -15,7 +15,7 @@ from libc.stdlib cimport free
 from lsh cimport _kernels as c
 from lsh.base.memory cimport resize
 from lsh._minhash cimport check_signals
-from lsh.passages.repeats cimport AnchorFinder, KeyTable, Side, begin_from, end_from, is_begin
+from lsh.passages.repeats cimport AnchorFinder, KeyTable, Side, begin_from, context_key, end_from, is_begin
 
 import numpy as np
 
@@ -198,7 +198,7 @@ cdef class Cutter:
 
     cdef int _decide_unit(self) except -1 nogil:
         """Decide a run that is a unit."""
-        cdef uint32_t *head = self.table.enter(c.lsh_context_key(self.text, self.length, 0, self.secret))
+        cdef uint32_t *head = self.table.enter(context_key(self.text, self.length, 0, self.secret))
         cdef uint32_t at = head[0]
         cdef const Entry *entry
         cdef const Zone *zone

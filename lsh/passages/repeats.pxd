@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from lsh._kernels cimport lsh_anchor, lsh_anchor_walk, lsh_kernels
 
 
+cdef uint64_t context_key(const uint8_t *text, size_t length, uint64_t salt, const uint64_t *secret) noexcept nogil
 cdef bint is_begin(const uint8_t *text, size_t at) noexcept nogil
 cdef size_t begin_from(const uint8_t *text, size_t at, size_t stop) noexcept nogil
 cdef size_t end_from(const uint8_t *text, size_t at, size_t length) noexcept nogil

@@ -243,6 +243,11 @@ def passage_keys(Batch batch not None, size_t window, bytes secret not None):
     return keys.array(), counts
 
 
+cdef uint64_t context_key(const uint8_t *text, size_t length, uint64_t salt, const uint64_t *secret) noexcept nogil:
+    """The key of some bytes, for the other modules; see `lsh.kernels`."""
+    return c.lsh_context_key(text, length, salt, secret)
+
+
 cdef bint is_begin(const uint8_t *text, size_t at) noexcept nogil:
     """Tell whether a character begins at a place: its byte is no continuation byte of UTF-8."""
     return (text[at] & 0xC0) != 0x80

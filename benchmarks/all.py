@@ -38,6 +38,7 @@ PARTS = {
         "text/choosing.py",
         "engine/engine.py",
         "engine/sizes.py",
+        "passages/passages.py",
         "files/files.py",
         "store/index.py",
         "spark/spark.py",
@@ -502,6 +503,32 @@ def sizes_table(result: Result) -> str:
     return f"{where(result)}. One thread, texts in memory. {about}.\n\n{table(head, rows)}"
 
 
+def passages_table(result: Result) -> str:
+    """Return what `lsh passages` takes, and how fast the keys of passages are found."""
+    rows = []
+    for found in result["cases"]:
+        size = found["bytes"]
+        cells = [f"{found['documents']:,}", figure(found["seconds"]["total"]), figure(found["cpu"] / size * 1e9)]
+        cells += [f"{found['peak_memory'] / 1e9:.2f} GB", f"{found['temporary_bytes'] / size:.2f}"]
+        cells += [f"{found['planted'] - found['missing']:,} of {found['planted']:,}", f"{found['beside']:.3%}"]
+        rows.append([f"{size / 1e9:.1f} GB, {found['max_memory']}", *cells])
+    head = ["text, bound", "pages", "seconds", "CPU ns a byte", "peak memory", "temporary files to text"]
+    head += ["planted copies that are cut", "of what is cut, beside them"]
+    levels = list(result["rates"])
+    rates = []
+    for i, first in enumerate(result["rates"][levels[0]]):
+        cells = [figure(result["rates"][level][i]["mb_per_second"]) for level in levels]
+        rates.append([first["corpus"], *cells, f"{first['keys']:.3f}"])
+    return "\n\n".join(
+        [
+            f"{where(result)}. At least {result['min_bytes']} bytes, two threads; JSON lines are read and written.",
+            table(head, rows),
+            "Keys of passages, MB of text a second and core, and their size:",
+            table(["corpus", *levels, "of the text"], rates),
+        ]
+    )
+
+
 def flat_table(result: Result) -> str:
     """Return the longest task and all tasks of `lsh.spark`."""
     rows = []
@@ -529,6 +556,7 @@ TABLES = {
         "exact": exact_table,
         "engine": engine_table,
         "sizes": sizes_table,
+        "passages": passages_table,
         "files": files_table,
         "index": index_table,
         "spark": spark_table,

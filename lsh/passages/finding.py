@@ -24,7 +24,7 @@ from lsh.base.threads import map_in_order
 from lsh.engine.corpus import MAX_READ, Collection
 from lsh.engine.dedup import Running, collections_of
 from lsh.engine.index_source import IndexSource
-from lsh.engine.linking import SPREAD
+from lsh.engine.linking import SPREAD, positions_of
 from lsh.engine.matching import check_length, checked_keep
 from lsh.passages.cutting import ROW, RUN, Cutter
 from lsh.passages.repeats import AnchorFinder, KeyTable, passage_keys, passage_runs, unit_keys, unit_runs, units_of
@@ -44,7 +44,9 @@ STEP = 1 << 12  # documents whose keys are looked up at once
 DECIDED = 1 << 16  # runs that are decided at once
 SORT_BYTES = 24  # per key that is sorted: itself, a copy, and flags
 MAX_PARTS = 1 << 12
-DOCUMENT_BYTES = 24  # per document, always in memory: flags, positions and its place in the order
+DOCUMENT_BYTES = 24  # per document, always in memory: flags and positions of those that are read again
+ORDERED_BYTES = 40  # the same, if documents have priorities: these, and their order, too
+RUN_ORDER_BYTES = 24  # per run, if they are not decided as they come: their order while it is made
 SIDES = np.array(["new", "old"])
 
 
@@ -121,9 +123,9 @@ def find_passages(
         What to do with ``None``: raise a ValueError, or treat it as an empty text.
     max_memory : int or str, optional
         Limit of memory in bytes for the data of the documents, or text such as ``"2GB"``; at least 100 KB, and 24
-        bytes for each document. Data beyond the limit is in temporary files. Not counted are texts that the caller
-        holds, the result, and up to 120 MB for the interpreter, numpy and the texts that are being read. Default: no
-        limit.
+        bytes for each document (40, if `keep` is ``"longest"`` or an array). Data beyond the limit is in temporary
+        files. Not counted are texts that the caller holds, the result, and up to 120 MB for the interpreter, numpy and
+        the texts that are being read. Default: no limit.
     temp_dir : str or os.PathLike, optional
         The folder for temporary files, as for `deduplicate`.
     num_threads : int, optional
@@ -201,6 +203,7 @@ class _Finding:
     priorities: Callable[[], Array] | None
     offsets: list[int] = field(default_factory=lambda: [0])
     num_missing: int = 0
+    num_runs: list[int] = field(default_factory=list)  # of the first collection, and of both
 
     def __post_init__(self) -> None:
         self.secret = os.urandom(16)  # so that texts with equal keys cannot be constructed
@@ -222,9 +225,9 @@ class _Finding:
         with self.budget.released():
             self._read_runs(table)
             self.seconds["texts"], started = time.perf_counter() - started, time.perf_counter()
-            rows = self._decide(table)
+            spans = self._decide(table)
         self.seconds["deciding"] = time.perf_counter() - started
-        return self._named(rows)
+        return self._result(spans)
 
     # ---- keys ----
 
@@ -255,10 +258,13 @@ class _Finding:
         """Raise ValueError if the bound is too small for so many documents, or there are too many."""
         if count > MAX_DOCUMENTS:
             raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
-        if self.budget.bound is not None and count * DOCUMENT_BYTES > self.budget.bound:
-            problem = f"must be {size_argument(count * DOCUMENT_BYTES)} or more for {count:,} documents"
-            problem += f", {DOCUMENT_BYTES} bytes each, got {self.budget.bound:,} bytes"
-            raise errors.bad_value("max_memory", problem)
+        keep = self.cutting.keep
+        by_position = self.priorities is None and isinstance(keep, str) and keep in ("first", "last")
+        each = DOCUMENT_BYTES if by_position else ORDERED_BYTES
+        if self.budget.bound is not None and count * each > self.budget.bound:
+            problem = f"must be {size_argument(count * each)} or more for {count:,} documents"
+            raise errors.bad_value("max_memory", f"{problem}, {each} bytes each, got {self.budget.bound:,} bytes")
+        self.budget.reserve(count * each)
 
     def _shares(self, collection: Collection, pieces: Iterator[tuple[int, Piece]]) -> Iterator[_Share]:
         """Yield shares of work of some pieces."""
@@ -301,7 +307,7 @@ class _Finding:
                 keys = self.keys.read(key_at, key_at + int(counts.sum()))
                 flags[at - offset : at - offset + len(counts)] = table.has_any(keys, counts)
                 at, key_at = at + len(counts), key_at + len(keys)
-            needed = np.flatnonzero(flags).astype(np.int32)
+            needed = positions_of(flags)
             del flags
 
             def content_of(positions: Array, offset: int = offset) -> Array:
@@ -317,6 +323,7 @@ class _Finding:
                 MAX_READ,
             ):
                 stored.append(share.positions[runs[:, 0]].astype(np.int64) + offset, runs, data)
+            self.num_runs.append(len(self.runs))
         stored.flush()
         for column in (self.keys, self.counts, self.content):
             column.free()
@@ -334,52 +341,65 @@ class _Finding:
 
     def _decide(self, table: KeyTable) -> Array:
         """Return the passages that are cut, in the order of their documents."""
-        new, total = self.offsets[1], len(self.runs)
+        new, total = self.num_runs[0], len(self.runs)
         runs = self.budget.array(total, RUN)
         self.runs.read(out=runs)
         self.runs.free()
         cutter = Cutter(self.compare.finder(), table, self.budget.array, self.secret)
         for text in self.texts:
             cutter.add_text(text)
-        old_from = int(np.searchsorted(runs["document"], new))
-        order, found, done = self._order(runs["document"][:old_from]), list[Array](), 0
-        for start, stop, is_old in ((old_from, total, True), (0, old_from, False)):
+        order, found, done = self._order(runs[:new]), list[Array](), 0
+        for start, stop, is_old in ((new, total, True), (0, new, False)):
             for at in range(start, stop, DECIDED):
                 end = min(at + DECIDED, stop)
                 some = runs[at:end] if is_old or order is None else runs[order[at:end]]
-                found.append(cutter.decide(np.ascontiguousarray(some), is_old))
+                found.append(cutter.decide(some, is_old))
                 done += len(some)
                 self.run.report("deciding", done, total)
-        rows: Array = np.concatenate([np.empty(0, ROW), *found])
-        del found
-        return rows if order is None else rows[np.argsort(rows["document"], kind="stable")]
+        spans = self._named(found)
+        return spans if order is None else spans[np.argsort(spans["document"], kind="stable")]
 
-    def _order(self, documents: Array) -> Array | None:
-        """Return the order in which runs of these documents are decided; ``None``: as they are."""
+    def _order(self, runs: Array) -> Array | None:
+        """Return the order in which these runs are decided; ``None``: as they are."""
         keep = self.cutting.keep if self.priorities is None else self.priorities()
         check_length(keep, self.offsets[1])
         if isinstance(keep, str) and keep == "first":
             return None
-        if isinstance(keep, str) and keep == "last":
-            return np.argsort(-documents, kind="stable")
+        with self.budget.reserved(RUN_ORDER_BYTES * len(runs)):
+            if isinstance(keep, str) and keep == "last":
+                return np.argsort(-runs["document"], kind="stable")
+            return np.argsort(self._ranks(keep)[runs["document"]], kind="stable")
+
+    def _ranks(self, keep: Keep | Array) -> Array:
+        """Return the place of each document in the order of priorities."""
         values: Array = self.sizes.read(0, self.offsets[1]) if isinstance(keep, str) else keep
-        order = len(values) - 1 - np.argsort(values[::-1], kind="stable")[::-1]  # reversed, so that ties are in order
-        ranks = np.empty(len(values), np.int64)
-        ranks[order] = np.arange(len(values))
-        return np.argsort(ranks[documents], kind="stable")
+        ascending, count = np.argsort(values[::-1], kind="stable"), len(values)  # reversed, so that ties are in order
+        del values
+        ranks = np.empty(count, np.int32)
+        ranks[np.subtract(count - 1, ascending, out=ascending)] = np.arange(count - 1, -1, -1, dtype=np.int32)
+        return ranks
 
     # ---- the result ----
 
-    def _named(self, rows: Array) -> Passages:
-        """Return the result, in which kept documents are named by their side."""
-        new = self.offsets[1]
+    def _named(self, found: list[Array]) -> Array:
+        """Return rows as spans, in which kept documents are named by their side."""
+        new, at = self.offsets[1], 0
         sides = len(self.collections) == 2
-        spans = np.empty(len(rows), [*ROW.descr, ("side", SIDES.dtype)] if sides else ROW)
-        for name in ROW.names or ():
-            spans[name] = rows[name]
-        if sides:
-            is_old = rows["kept"] >= new
-            spans["side"], spans["kept"] = SIDES[is_old.astype(np.intp)], rows["kept"] - np.where(is_old, new, 0)
+        spans = np.empty(sum(map(len, found)), [*ROW.descr, ("side", SIDES.dtype)] if sides else ROW)
+        while found:
+            rows = found.pop(0)
+            part = spans[at : at + len(rows)]
+            at += len(rows)
+            for name in ROW.names or ():
+                part[name] = rows[name]
+            if sides:
+                is_old = rows["kept"] >= new
+                part["side"], part["kept"] = SIDES[is_old.astype(np.intp)], rows["kept"] - np.where(is_old, new, 0)
+        return spans
+
+    def _result(self, spans: Array) -> Passages:
+        """Return the result, with counts."""
+        new = self.offsets[1]
         cuts = cuts_of(spans)
         documents, starts = np.unique(cuts["document"], return_index=True)
         lengths = cuts["end"] - cuts["start"]

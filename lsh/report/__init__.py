@@ -3,7 +3,7 @@
 `choose` selects the documents that the page shows, and `html` writes the page. The figures are those of a
 `lsh.Deduplication`; `recall` measures the recall on the corpus. `excerpts` shows two texts side by side, as the
 page does. The page depends on neither clock nor machine: the same run gives the same bytes. Each step is a module:
-choice, measures, charts, pairs, drawing, page.
+choice, measures, charts, pairs, drawing, page. `passages` writes the report of repeated passages.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from lsh.report.choice import Choice, Pair, checked_result, checked_sizes, choos
 from lsh.report.lookup import TextLookup
 from lsh.report.measures import DeduplicationRun, count_by_source, dominant_group
 from lsh.report.pairs import Excerpt, excerpts
+from lsh.report.passages import PassageChoice, choose_passages, passages
 from lsh.typing import Indexed, TextsByPosition, TextStream
 
-__all__ = ["Choice", "Excerpt", "Pair", "choose", "excerpts", "html"]
+__all__ = ["Choice", "Excerpt", "Pair", "PassageChoice", "choose", "choose_passages", "excerpts", "html", "passages"]
 
 
 def html(

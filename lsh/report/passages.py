@@ -1,0 +1,469 @@
+"""The report of repeated passages: one page of HTML that needs no other file.
+
+`choose_passages` selects what the page shows, and `passages` writes the page. A kept passage is a run of text in which
+all passages lie that are kept in place of others there; the page counts how often, and how much of it, was cut
+elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsh.base import checks, errors
+from lsh.base.version import __version__
+from lsh.base.wording import counted, size
+from lsh.passages.result import Passages
+from lsh.report.choice import checked_sizes
+from lsh.report.drawing import MAX_SOURCES, MAX_VALUE_LENGTH, MAX_VALUES, percent
+from lsh.report.lookup import MAX_NAME_LENGTH, TextLookup, checked_length, decoded, shortened
+from lsh.report.page import Cell, Html, bar, count, document, element, joined, section, table
+from lsh.typing import Indexed, Text, TextsByPosition, TextStream
+
+MAX_ROWS = 25  # kept passages in a table
+SHOWN = 5  # pairs side by side of each kind
+EXCERPT_LENGTH = 160  # characters of a passage in a table
+CONTEXT = 150  # characters on both sides of a passage
+MAX_PASSAGE = 700  # characters of a passage that are shown, those in the middle are left out
+SEED = 0  # of the random passages
+
+Kept = np.dtype(
+    [(name, np.int64) for name in ("old", "document", "start", "end", "times", "bytes", "sample", "longest")]
+)
+
+
+class PassageChoice(NamedTuple):
+    """What a report of passages shows; see `choose_passages`.
+
+    Attributes
+    ----------
+    kept : numpy.ndarray
+        The kept passages that are shown, as a structured array: whether the document is an ``old`` one, the
+        ``document``, where the passage starts and ends there in bytes, how many ``times`` and how many ``bytes`` of it
+        were cut elsewhere, and a ``sample``, the number of a row of `Passages.spans`.
+    total : int
+        How many kept passages there are.
+    frequent, heaviest, longest, random : list of int
+        Their numbers, for the parts of the page.
+    positions, against_positions : list of int
+        The documents whose texts are needed, ascending.
+    """
+
+    kept: NDArray[np.void]
+    total: int
+    frequent: list[int]
+    heaviest: list[int]
+    longest: list[int]
+    random: list[int]
+    positions: list[int]
+    against_positions: list[int]
+
+
+def choose_passages(found: Passages) -> PassageChoice:
+    """Choose the passages that a report shows: those that are cut most often, those that cut most, and others.
+
+    Parameters
+    ----------
+    found : Passages
+        As `lsh.find_passages` returned it.
+
+    Returns
+    -------
+    PassageChoice
+        Its ``positions`` tell which texts `passages` needs.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> texts = ["One. This is at the end of every page.", "Two! This is at the end of every page. More."]
+    >>> lsh.report.choose_passages(lsh.find_passages(texts, min_bytes=20)).positions
+    [0, 1]
+    """
+    found = checks.instance("found", found, Passages, "a Passages, which lsh.find_passages returns")
+    kept = _kept_passages(found)
+    frequent = _first(kept, ("times", "bytes"))
+    heaviest = _first(kept, ("bytes", "times"))
+    longest = _first(kept, ("longest", "times"))
+    chosen = np.unique(np.concatenate([frequent, heaviest, longest[:SHOWN]]))
+    others = np.setdiff1d(np.arange(len(kept)), np.concatenate([frequent[:SHOWN], heaviest[:SHOWN], longest[:SHOWN]]))
+    drawn = np.sort(np.random.RandomState(SEED).permutation(len(others))[:SHOWN])
+    chosen = np.union1d(chosen, others[drawn])
+    parts = frequent, heaviest, longest[:SHOWN], others[drawn]
+    numbers: list[list[int]] = [np.searchsorted(chosen, part).tolist() for part in parts]
+    shown = kept[chosen]
+    is_old = shown["old"] == 1
+    samples = found.spans["document"][shown["sample"]]
+    positions = np.union1d(shown["document"][~is_old], samples).tolist()
+    old = np.unique(shown["document"][is_old]).tolist()
+    return PassageChoice(shown, len(kept), numbers[0], numbers[1], numbers[2], numbers[3], positions, old)
+
+
+def _kept_passages(found: Passages) -> NDArray[np.void]:
+    """Return the runs of kept text that spans refer to: overlapping ones are one run, and a unit is one by itself."""
+    spans, count = found.spans, len(found.spans)
+    old = spans["side"] == "old" if "side" in (spans.dtype.names or ()) else np.zeros(count, np.bool_)
+    order = np.lexsort((spans["kept_start"], spans["kept"], old))
+    old, document, start = old[order], spans["kept"][order], spans["kept_start"][order]
+    lengths = (spans["end"] - spans["start"])[order]
+    is_first = np.ones(count, np.bool_)
+    is_first[1:] = (document[1:] != document[:-1]) | (old[1:] != old[:-1])
+    end = start + lengths
+    base = (np.cumsum(is_first) - 1) * (
+        int(end.max(initial=0)) + 1
+    )  # so that the largest end before is of one document
+    last = np.maximum.accumulate(end + base) - base
+    if found.parameters["unit"] == "bytes":
+        is_first[1:] |= start[1:] >= last[:-1]
+    else:
+        is_first[1:] |= start[1:] != start[:-1]
+    first = np.flatnonzero(is_first)
+    kept = np.zeros(len(first), Kept)
+    if len(first):
+        ends = np.concatenate([first[1:], [count]])
+        kept["old"], kept["document"], kept["start"] = old[first], document[first], start[first]
+        kept["end"], kept["times"] = np.maximum.reduceat(end, first), ends - first
+        kept["bytes"] = np.add.reduceat(lengths, first)
+        kept["longest"] = np.maximum.reduceat(lengths, first)
+        is_longest = lengths == np.repeat(kept["longest"], ends - first)  # the first of these is the sample
+        places = np.where(is_longest, np.arange(count), count)
+        kept["sample"] = order[np.minimum.reduceat(places, first)]
+    return kept
+
+
+def _first(kept: NDArray[np.void], names: tuple[str, str]) -> NDArray[np.int64]:
+    """Return the numbers of the kept passages that have the largest values."""
+    return np.lexsort([-kept[name] for name in reversed(names)])[:MAX_ROWS]
+
+
+class _Run(NamedTuple):
+    """The passages that are shown, and their texts."""
+
+    found: Passages
+    choice: PassageChoice
+    new: TextLookup
+    old: TextLookup | None
+
+    def side(self, is_old: bool) -> TextLookup:
+        return self.old if is_old and self.old is not None else self.new
+
+
+def passages(
+    found: Passages,
+    *,
+    texts: TextsByPosition | TextStream,
+    choice: PassageChoice | None = None,
+    parameters: Mapping[str, object] | None = None,
+    ids: TextsByPosition | None = None,
+    sizes: Indexed | None = None,
+    sources: Indexed | None = None,
+    against: TextsByPosition | TextStream | None = None,
+    against_ids: TextsByPosition | None = None,
+) -> str:
+    """Return the report of repeated passages as one page of HTML, well under 2 MB.
+
+    Parameters
+    ----------
+    found : Passages
+        As `lsh.find_passages` returned it.
+    texts : sequence of str or bytes, Arrow array, mapping of int to str or bytes, or callable
+        The ``n`` documents that were given to it. Only those at ``choice.positions`` are read, and a dict
+        ``{position: text}`` needs no others.
+    choice : PassageChoice, optional
+        What to show, as `choose_passages` returned it for this result.
+    parameters : mapping of str to object, optional
+        Names and values to add to the table of parameters, such as the names of the files.
+    ids : sequence or mapping, optional
+        Id of each document. Default: its position.
+    sizes : array_like of int, optional
+        UTF-8 bytes of each document, for the table of sources.
+    sources : sequence, optional
+        Source of each document. With it the page has a table of what is cut from each source.
+    against, against_ids : optional
+        The old documents and their ids, as `texts` and `ids`. Required if the result names old documents.
+
+    Returns
+    -------
+    str
+        The page, to be written as UTF-8. It makes no requests, and markup in texts, ids and sources is escaped.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has a wrong type or length, or old documents are missing.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> texts = ["One. This is at the end of every page.", "Two! This is at the end of every page. More."]
+    >>> page = lsh.report.passages(lsh.find_passages(texts, min_bytes=20), texts=texts)
+    >>> "cut from 1 of 2 documents" in page
+    True
+    """
+    if choice is None:
+        choice = choose_passages(found)
+    checks.instance("found", found, Passages, "a Passages, which lsh.find_passages returns")
+    choice = checks.instance("choice", choice, PassageChoice, "what lsh.report.choose_passages returns")
+    number = found.summary()["documents"]
+    if choice.against_positions and against is None:
+        reason = "must be given, because the result names old documents; pass the one of find_passages"
+        raise errors.bad_value("against", reason)
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise errors.bad_type("parameters", f"must be a dict, got {type(parameters).__name__}")
+    new = TextLookup("texts", texts, "ids", ids, number)
+    old = None if against is None else TextLookup("against", against, "against_ids", against_ids, None)
+    new.read(choice.positions)
+    if old is not None:
+        old.read(choice.against_positions)
+    run = _Run(found, choice, new, old)
+    sections = [
+        _kept_table(run, "Cut most often", choice.frequent, "often"),
+        _kept_table(run, "Cutting most", choice.heaviest, "most"),
+        _side_by_side(run),
+        *(
+            []
+            if sources is None
+            else [_by_source(found, sources, None if sizes is None else checked_sizes(sizes, number))]
+        ),
+        _parameters(found, parameters or {}),
+    ]
+    footer = element("footer", f"Made by lsh {__version__}. This file is complete and loads nothing else.")
+    return document("Report of passages", joined([_header(found), *sections, footer]))
+
+
+def _header(found: Passages) -> Html:
+    """Show what the run cut, and its figures."""
+    counts, given = found.summary(), found.parameters
+    unit = {"bytes": "passages", "line": "lines", "paragraph": "paragraphs"}[given["unit"]]
+    old = f", also compared with {counted(counts['old'], 'old document')}" if counts["old"] else ""
+    lengths = found.spans["end"] - found.spans["start"]
+    tiles = (
+        ("Passages cut", f"{counts['spans']:,}", f"of {given['min_bytes']:,} bytes or more"),
+        (
+            "Text cut",
+            size(counts["cut_bytes"]),
+            f"{percent(counts['cut_bytes'] / max(counts['bytes'], 1))} of {size(counts['bytes'])}",
+        ),
+        (
+            "Documents shortened",
+            f"{counts['cut_documents']:,}",
+            f"{percent(counts['cut_documents'] / max(counts['documents'], 1))} of {counts['documents']:,}",
+        ),
+        ("Documents emptied", f"{counts['emptied']:,}", "nothing of them is left"),
+        ("Kept passages", f"{len(_kept_passages(found)):,}", "in place of those that are cut"),
+        ("Median length", f"{int(np.median(lengths)) if len(lengths) else 0:,}", "bytes of a passage that is cut"),
+        ("Longest", f"{int(lengths.max(initial=0)):,}", "bytes"),
+        (
+            "For old documents",
+            f"{_for_old(found):,}",
+            f"of {counts['old']:,} old documents" if counts["old"] else "there are none",
+        ),
+    )
+    cells = [
+        element("div", element("dt", name), element("dd", figure, class_="figure"), element("dd", more, class_="more"))
+        for name, figure, more in tiles
+    ]
+    accent = element("span", counted(counts["spans"], "passage"), class_="accent")
+    words = f" cut from {counts['cut_documents']:,} of {counted(counts['documents'], 'document')}"
+    about = "Of several equal passages one is kept. Lengths and positions are bytes of the texts as UTF-8."
+    return element(
+        "header",
+        element("p", f"Repeated {unit}{old}", class_="over"),
+        element("h1", accent, words),
+        element("dl", *cells, class_="tiles"),
+        element("p", about, class_="note"),
+    )
+
+
+def _for_old(found: Passages) -> int:
+    spans = found.spans
+    return int((spans["side"] == "old").sum()) if "side" in (spans.dtype.names or ()) else 0
+
+
+# ---- kept passages ----
+
+
+def _kept_table(run: _Run, title: str, numbers: Iterable[int], name: str) -> Html:
+    """Show kept passages, how often and how much of them was cut elsewhere."""
+    rows = [_kept_row(run, run.choice.kept[number]) for number in numbers]
+    if not rows:
+        return section(title, element("p", "No passage is repeated.")) if name == "often" else Html()
+    words = f"{counted(run.choice.total, 'passage')} kept in place of others. "
+    words += "Where passages of one document overlap, they are one here."
+    if len(rows) < run.choice.total:
+        words += f" These are the first {len(rows)}."
+    heads = ("times cut", "bytes cut", "bytes kept", "kept in", "start of the passage")
+    return section(title, element("p", words), table(heads, rows, name=name))
+
+
+def _kept_row(run: _Run, kept: Any) -> tuple[Cell, ...]:
+    lookup = run.side(bool(kept["old"]))
+    document = int(kept["document"])
+    data = _bytes_of(lookup.text(document))[int(kept["start"]) : int(kept["end"])]
+    start = " ".join(_shown(data[: 8 * EXCERPT_LENGTH]).split())
+    excerpt = element("bdi", shortened(start, EXCERPT_LENGTH), class_="excerpt", dir="auto")
+    place = joined([lookup.shown_id(document), " old" if kept["old"] else ""])
+    return (
+        *(count(int(value)) for value in (kept["times"], kept["bytes"], kept["end"] - kept["start"])),
+        Cell(place),
+        Cell(excerpt),
+    )
+
+
+# ---- side by side ----
+
+
+def _side_by_side(run: _Run) -> Html:
+    """Show passages that were cut beside the kept ones, with their surroundings."""
+    choice = run.choice
+    parts, seen = list[Html](), set[int]()
+    for name, title, numbers in (
+        ("often", "Cut most often", choice.frequent),
+        ("most", "Cutting most", choice.heaviest),
+        ("longest", "Longest", choice.longest),
+        ("random", "Others, drawn at random", choice.random),
+    ):
+        new = [number for number in numbers if number not in seen][:SHOWN]
+        seen.update(new)
+        if new:
+            pairs = [_pair(run, choice.kept[number]) for number in new]
+            parts += [element("h3", title), element("div", *pairs, id=f"pairs-{name}")]
+    if not parts:
+        return Html()
+    words = (
+        "The kept passage on the left, one that was cut for it on the right, both marked, with the text around them."
+    )
+    return section("Side by side", element("p", words), *parts)
+
+
+def _pair(run: _Run, kept: Any) -> Html:
+    row = run.found.spans[kept["sample"]]
+    length = int(row["end"] - row["start"])
+    is_old, start = bool(kept["old"]), int(row["kept_start"])
+    left = run.side(is_old)
+    kept_words, cut_words = (
+        _around(_bytes_of(lookup.text(document)), begin, begin + length)
+        for lookup, document, begin in (
+            (left, int(row["kept"]), start),
+            (run.new, int(row["document"]), int(row["start"])),
+        )
+    )
+    sides = (
+        (left.shown_id(int(row["kept"])), " old, kept" if is_old else " kept", start, kept_words),
+        (run.new.shown_id(int(row["document"])), " cut", int(row["start"]), cut_words),
+    )
+    columns = [
+        element(
+            "div",
+            element("span", name, f"{what}, from byte {begin:,}", class_="who"),
+            element("bdi", words, class_="words", dir="auto"),
+        )
+        for name, what, begin, words in sides
+    ]
+    about = element(
+        "span", element("b", f"{length:,}"), " bytes, cut ", element("b", f"{int(kept['times']):,}"), " times"
+    )
+    return element("article", element("header", about), element("div", *columns, class_="sides"), class_="pair")
+
+
+def _around(data: bytes, start: int, end: int) -> Html:
+    """Return a passage, marked, with the text around it."""
+    before, passage, after = (
+        _shown(data[max(start - 4 * CONTEXT, 0) : start]),
+        _shown(data[start:end]),
+        _shown(data[end : end + 4 * CONTEXT]),
+    )
+    parts: list[object] = ["… "] if len(before) > CONTEXT or start > 4 * CONTEXT else []
+    parts.append(before[-CONTEXT:])
+    if len(passage) > MAX_PASSAGE:
+        half = MAX_PASSAGE // 2
+        note = f" … {counted(len(passage) - 2 * half, 'character')} more … "
+        parts += [
+            element("mark", passage[:half]),
+            element("span", note, class_="note"),
+            element("mark", passage[-half:]),
+        ]
+    else:
+        parts.append(element("mark", passage))
+    parts.append(after[:CONTEXT])
+    parts += [" …"] if len(after) > CONTEXT or end + 4 * CONTEXT < len(data) else []
+    return joined(parts)
+
+
+def _bytes_of(text: Text) -> bytes:
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+
+
+def _shown(data: bytes) -> str:
+    """Return a part of a text, from the first whole character on."""
+    while data and data[0] & 0xC0 == 0x80:
+        data = data[1:]
+    return data.decode("utf-8", "ignore" if len(data) else "replace")
+
+
+# ---- sources and parameters ----
+
+
+def _by_source(found: Passages, sources: Indexed, sizes: NDArray[np.int64] | None) -> Html:
+    """Show what is cut from each source."""
+    checked_length("sources", sources, found.summary()["documents"])
+    numbers: dict[str, int] = {}
+    codes = np.fromiter((numbers.setdefault(decoded(one), len(numbers)) for one in sources), np.int64)
+    cuts, total = found.cuts, len(numbers)
+    documents = np.bincount(codes, minlength=total)
+    owners = codes[cuts["document"]]
+    cut = np.bincount(owners, weights=(cuts["end"] - cuts["start"]).astype(float), minlength=total)
+    shortened_documents = np.bincount(codes[np.unique(cuts["document"])], minlength=total)
+    emptied = np.bincount(codes[found.emptied], minlength=total)
+    whole = None if sizes is None else np.bincount(codes, weights=sizes.astype(float), minlength=total)
+    order = np.lexsort((-documents, -cut))[:MAX_SOURCES].tolist()
+    names = list(numbers)
+    rows = []
+    for code in order:
+        cells = [Cell(element("bdi", shortened(names[code], MAX_NAME_LENGTH) or "(no source)", class_="id"))]
+        cells += [count(int(values[code])) for values in (documents, shortened_documents, emptied, cut)]
+        if whole is not None:
+            share = float(cut[code] / max(whole[code], 1))
+            cells.append(Cell(bar(share, percent(share)), share, right=False))
+        rows.append(cells)
+    heads = [
+        "source",
+        "documents",
+        "shortened",
+        "emptied",
+        "bytes cut",
+        *([] if whole is None else ["share of its text"]),
+    ]
+    more = f" These are the {len(order)} from which most is cut." if len(order) < total else ""
+    words = f"What is cut from {counted(total, 'source')}.{more}"
+    return section("Sources", element("p", words), table(heads, rows, name="sources"))
+
+
+def _parameters(found: Passages, parameters: Mapping[str, object]) -> Html:
+    """Show the parameters of the result, and those that were given for the report."""
+    rows = [
+        element(
+            "tr",
+            element("td", shortened(name, MAX_NAME_LENGTH)),
+            element("td", element("bdi", shortened(value, MAX_VALUE_LENGTH))),
+        )
+        for name, value in _values(found, parameters)
+    ]
+    content = element("table", element("tbody", *rows), class_="run", id="run")
+    return section("Parameters", element("div", content, class_="scroll"))
+
+
+def _values(found: Passages, parameters: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the value of each parameter."""
+    given = found.parameters
+    yield "version", f"lsh-dedup {__version__}"
+    yield "minimum length", f"{given['min_bytes']:,} bytes"
+    yield "unit", given["unit"]
+    if given["shingles"] is not None:
+        yield "normalised by", repr(given["shingles"])
+    for name, value in list(parameters.items())[:MAX_VALUES]:
+        yield str(name), decoded(value)
+    if found.summary()["missing"]:
+        yield "missing texts", f"{found.summary()['missing']:,}"

@@ -1,0 +1,126 @@
+"""The report of repeated passages: its figures are counted again here, and Chromium shows it at two widths."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import time
+from html import unescape
+
+import numpy as np
+import pytest
+from pages import Page, output_of
+
+import lsh
+from lsh import report
+from lsh.passages.result import Passages
+
+NOTE = "This notice <b>&amp; 'more'</b> größer 😀 is at the end of every page of the site, in all of its parts. "
+TEXTS = [
+    f"Page {i * 7919}, {'x' * i}. {NOTE if i % 2 else ''}{NOTE[:60] if i % 5 == 0 else ''}end {i}" for i in range(40)
+]
+SOURCES = [f"<site {i % 3}>" for i in range(40)]
+
+
+def page_of(texts: list[str], found: Passages, **options: object) -> str:
+    return report.passages(found, texts=texts, **options)  # type: ignore[arg-type]
+
+
+def test_figures():
+    found = lsh.find_passages(TEXTS, 50)
+    page = Page(page_of(TEXTS, found, sources=SOURCES, sizes=[len(text.encode()) for text in TEXTS]))
+    counts = found.summary()
+    figures = [f"{counts['spans']:,}", f"{counts['cut_documents']:,}", f"{counts['emptied']:,}"]
+    assert [page.figures[name][0] for name in ("Passages cut", "Documents shortened", "Documents emptied")] == figures
+    times = [int(cell.replace(",", "")) for cell in page.column("often", 0)]
+    assert sum(times) == len(found)
+    assert times == sorted(times, reverse=True)
+    sizes = [int(cell.replace(",", "")) for cell in page.column("most", 1)]
+    assert sum(sizes) == int((found.spans["end"] - found.spans["start"]).sum())
+    cut = dict.fromkeys(SOURCES, 0)
+    for one in found.cuts:
+        cut[SOURCES[one["document"]]] += int(one["end"] - one["start"])
+    assert {row[0]: int(row[4].replace(",", "")) for row in page.rows["sources"][1:]} == cut
+
+
+def test_both_sides_are_marked():
+    found = lsh.find_passages(TEXTS, 50)
+    source = page_of(TEXTS, found)
+    assert "<b>&amp;" not in source.replace("<b>1", "")
+    marks = [unescape(re.sub("<[^>]*>", "", mark)) for mark in re.findall("<mark>(.*?)</mark>", source, re.DOTALL)]
+    assert len(marks) == 2 * source.count('class="pair"')
+    assert marks[::2] == marks[1::2]
+    assert any(NOTE[70:].strip() in mark for mark in marks)
+
+
+def test_only_the_texts_of_the_choice_are_read():
+    found = lsh.find_passages(TEXTS, 50, against=[NOTE + "old"])
+    choice = report.choose_passages(found)
+    assert (choice.against_positions, len(choice.positions) < len(TEXTS)) == ([0], True)
+    texts = {position: TEXTS[position] for position in choice.positions}
+    page = page_of(texts, found, choice=choice, against={0: NOTE + "old"})  # type: ignore[arg-type]
+    assert "also compared with 1 old document" in page
+    with pytest.raises(ValueError, match="against must be given"):
+        page_of(TEXTS, found)
+    with pytest.raises(TypeError, match="found must be a Passages"):
+        report.choose_passages(TEXTS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("unit", ["bytes", "line", "paragraph"])
+def test_nothing_and_units(unit):
+    assert "No passage is repeated" in page_of([], lsh.find_passages([], 50, unit=unit))
+    texts: list[object] = ["One line here\n\nAnother line here", b"ONE line here\n\nanother \xff line", None]
+    shingles = None if unit == "bytes" else lsh.Shingles(lowercase=True)
+    found = lsh.find_passages(texts, 8, unit=unit, shingles=shingles, missing="empty")
+    assert f"{len(found)} passage" in page_of(texts, found).replace("</span>", "")
+
+
+def test_many_spans():
+    """Overlapping kept runs are one kept passage; a million spans take little time, and the page is small."""
+    draw = np.random.RandomState(0)
+    found = lsh.find_passages(TEXTS, 50)
+    spans = np.zeros(1_000_000, found.spans.dtype)
+    spans["document"] = np.sort(draw.randint(1, 40, len(spans)))
+    spans["kept_start"], lengths = draw.randint(0, 10**9, len(spans)), draw.randint(50, 90, len(spans))
+    spans["end"] = lengths
+    many = Passages(spans, found.emptied, len(TEXTS), found.summary(), found.parameters)
+    started = time.process_time()
+    choice = report.choose_passages(many)
+    source = page_of(TEXTS, many, choice=choice)
+    assert time.process_time() - started < 20
+    assert len(source) < 2_000_000
+    starts = np.sort(spans["kept_start"])
+    order = np.argsort(spans["kept_start"], kind="stable")
+    ends = np.maximum.accumulate(spans["kept_start"][order] + lengths[order])
+    assert choice.total == 1 + int((starts[1:] >= ends[:-1]).sum())
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_browser_shows_it(tmp_path, width, scheme):
+    """Nothing is wider than the window, and the colours of the scheme are used."""
+    name = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if name is None:
+        pytest.skip("no Chromium here: install the package chromium to look at the report in it")
+    draw = random.Random(0)
+    texts = [*TEXTS, *("".join(draw.choices("abc", k=3000)) * 2 for _ in range(3))]
+    source = page_of(texts, lsh.find_passages(texts, 50), sources=["a/very-long-name" * 5] * len(texts))
+    script = "document.title = [document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor]"
+    frame = f'<iframe id="f" src="page.html" style="width:{width}px; height:900px; border:0"></iframe>'
+    copy = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", source).replace(
+        "</body>", f"<script>{script}; parent.postMessage(document.title, '*')</script></body>"
+    )
+    listen = "onmessage = event => { document.title = event.data }"
+    (tmp_path / "page.html").write_text(copy)
+    (tmp_path / "frame.html").write_text(f"<!doctype html><title>none</title><script>{listen}</script>{frame}")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--virtual-time-budget=5000"]
+    options += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,1000", "--allow-file-access-from-files"]
+    options += [f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}"]
+    shown = output_of(name, *options, "--dump-dom", f"file://{tmp_path / 'frame.html'}").decode()
+    title = re.search("<title>(.*?)</title>", shown)
+    assert title is not None
+    found_width, colour = title[1].split(",", 1)
+    assert int(found_width) <= width
+    assert colour == {"light": "rgb(251, 250, 248)", "dark": "rgb(22, 24, 28)"}[scheme]

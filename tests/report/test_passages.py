@@ -17,6 +17,7 @@ from lsh import report
 from lsh.passages.result import Passages
 
 NOTE = "This notice <b>&amp; 'more'</b> größer 😀 is at the end of every page of the site, in all of its parts. "
+NOTE += "It ends with a sentence that is long enough to be a passage of its own, as this one is. "
 TEXTS = [
     f"Page {i * 7919}, {'x' * i}. {NOTE if i % 2 else ''}{NOTE[:60] if i % 5 == 0 else ''}end {i}" for i in range(40)
 ]

@@ -508,11 +508,22 @@ def passages_table(result: Result) -> str:
     rows = []
     for found in result["cases"]:
         size = found["bytes"]
-        cells = [f"{found['documents']:,}", figure(found["seconds"]["total"]), figure(found["cpu"] / size * 1e9)]
+        finding = found["seconds"]["total"] - found["seconds"]["writing"]
+        cells = [f"{found['documents']:,}", figure(found["seconds"]["total"]), figure(finding)]
+        cells += [figure(found["cpu"] / size * 1e9), figure(found["user"] / size * 1e9)]
         cells += [f"{found['peak_memory'] / 1e9:.2f} GB", f"{found['temporary_bytes'] / size:.2f}"]
         cells += [f"{found['planted'] - found['missing']:,} of {found['planted']:,}", f"{found['beside']:.3%}"]
         rows.append([f"{size / 1e9:.1f} GB, {found['max_memory']}", *cells])
-    head = ["text, bound", "pages", "seconds", "CPU ns a byte", "peak memory", "temporary files to text"]
+    head = [
+        "text, bound",
+        "pages",
+        "seconds",
+        "without writing",
+        "CPU ns a byte",
+        "user time",
+        "peak memory",
+        "temporary files to text",
+    ]
     head += ["planted copies that are cut", "of what is cut, beside them"]
     levels = list(result["rates"])
     rates = []

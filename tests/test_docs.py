@@ -29,6 +29,7 @@ EXAMPLES = {  # the least number of examples on each page
     "docs/index.md": 5,
     "docs/lasting-index.md": 30,
     "docs/one-machine.md": 10,
+    "docs/passages.md": 12,
     "docs/plots.md": 15,
     "docs/presets.md": 3,
     "docs/promises.md": 8,

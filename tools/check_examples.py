@@ -72,7 +72,14 @@ def check_uploads() -> None:
 
 
 def check_notebooks_are_stored_without_outputs() -> None:
-    assert NOTEBOOKS == ["ads.ipynb", "estimates.ipynb", "lecture.ipynb", "news.ipynb", "uploads.ipynb"]
+    assert NOTEBOOKS == [
+        "ads.ipynb",
+        "estimates.ipynb",
+        "lecture.ipynb",
+        "news.ipynb",
+        "passages.ipynb",
+        "uploads.ipynb",
+    ]
     for name in NOTEBOOKS:
         text = (EXAMPLES / name).read_text(encoding="utf-8")
         stored = json.loads(text)

@@ -110,6 +110,7 @@ def write(folder: Path, shards: int) -> np.ndarray[Any, Any]:
                     copies.append((page, size, size + len(planted.footer)))
                 text = b"".join([*parts, planted.footer]).decode()
                 file.write(b'{"id": %d, "text": "%s"}\n' % (page, text.encode()))
+    os.sync()  # else the pages would be written to the disk while they are read
     return np.array(copies)
 
 
@@ -160,6 +161,7 @@ def run(folder: Path, max_memory: str | None) -> dict[str, Any]:
         "max_memory": max_memory,
         "seconds": counts["seconds"],
         "cpu": usage.ru_utime + usage.ru_stime,
+        "user": usage.ru_utime,
         "peak_memory": counts["peak_memory"],
         "temporary_bytes": most,
         "bytes": counts["bytes"],

@@ -75,6 +75,11 @@ def choose_passages(found: Passages) -> PassageChoice:
     PassageChoice
         Its ``positions`` tell which texts `passages` needs.
 
+    Raises
+    ------
+    TypeError
+        If `found` is something else.
+
     Examples
     --------
     >>> import lsh

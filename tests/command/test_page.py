@@ -22,6 +22,7 @@ PAGES = {  # the least number of commands on each page
     "decontamination": 4,
     "files": 8,
     "one-machine": 8,
+    "passages": 2,
     "scale": 1,
     "start": 5,
 }

@@ -55,6 +55,23 @@ def collections() -> None:
         assert TEXTS[i][:5] == TEXTS[j][:5]
 
 
+def passages() -> None:
+    """Use `find_passages`, `Passages` and their report."""
+    found = assert_type(lsh.find_passages(stream, 8, max_memory="2GB", num_threads=1), lsh.Passages)
+    lsh.find_passages(TEXTS, 5, unit="line", shingles=lsh.Shingles(lowercase=True), against=TEXTS, keep=[3, 1.5, 2])
+    assert_type(found.spans, NDArray[np.void])
+    assert_type(found.cuts, NDArray[np.void])
+    assert_type(found.emptied, NDArray[np.int64])
+    assert_type(found.summary(), dict[str, Any])
+    assert_type(found.parameters, dict[str, Any])
+    assert_type(len(found), int)
+    assert_type(found.text_spans(2, TEXTS[2]), NDArray[np.void])
+    left: list[typing.Text | None] = list(found.cut(TEXTS))
+    assert left[0] == TEXTS[0]
+    choice = assert_type(report.choose_passages(found), report.PassageChoice)
+    assert_type(report.passages(found, texts=TEXTS, choice=choice, ids=IDS), str)
+
+
 def tables(result: lsh.Deduplication) -> None:
     """Make tables, which require pandas and pyarrow."""
     result.to_pandas()
@@ -275,6 +292,8 @@ def aliases(
     again: typing.TextStream = stream
     assert report.html(result, texts=again, ids=ids, sizes=sizes), presets.preset(name)
     table: typing.Table = "near"
+    unit: typing.PassageUnit = "paragraph"
+    assert len(lsh.find_passages(TEXTS, unit=unit)) == 0
     sketch: typing.Sketch = "full"
     decision: typing.Decision = "accept"
     doc_id: typing.DocId = "cat"
@@ -296,6 +315,7 @@ def figures(similarities: NDArray[np.float64]) -> None:
 def main(folder: Path) -> None:
     """Run what numpy is enough for."""
     collections()
+    passages()
     texts_and_fingerprints()
     bands_and_plans()
     caches(folder)

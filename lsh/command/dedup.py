@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,14 +19,12 @@ from lsh import files
 from lsh.base.wording import counted
 from lsh.command import console, indexing, inputs, options, outputs
 from lsh.command.inputs import TextStream
-from lsh.command.options import RunOptions
 from lsh.command.outputs import Outputs, Stopwatch
 from lsh.command.rows import IndexDocuments, added_values, cluster_rows, is_new, removed_rows, same_id
 from lsh.engine import dedup
 from lsh.engine.index_source import IndexSnapshot
 from lsh.engine.linking import LIMIT
 from lsh.engine.matching import Matching
-from lsh.files import ReadOptions
 from lsh.sketch.bands import Bands
 from lsh.sketch.planning import Plan
 from lsh.typing import Keep
@@ -73,31 +70,20 @@ tables, tab-separated, without a header line:
 
 
 @dataclass(frozen=True)
-class Request:
-    """A run of ``lsh dedup``: what it reads, how it decides, and what it writes.
+class Request(outputs.Request):
+    """A run of ``lsh dedup``: also how it decides.
 
     Attributes
     ----------
-    sources : files.Sources
-        The files of INPUT.
-    references : sequence of files.Sources
-        The files of each --against.
     index : Index or None
         The index of --against-index.
-    given : dict of str to str
-        The options that the report lists.
+    mark : bool
+        Whether all documents are written, with the kept one of each.
     """
 
-    sources: files.Sources
-    references: Sequence[files.Sources]
     index: Index | None
-    keep: Literal["first", "last", "longest", "highest", "lowest"]
     matching: Matching
-    reading: ReadOptions
-    running: RunOptions
-    outputs: Outputs
     mark: bool
-    given: dict[str, str]
 
     @property
     def with_ids(self) -> bool:
@@ -198,7 +184,7 @@ def _request(namespace: argparse.Namespace) -> Request:
     tables = ("--removed", "--clusters")
     sources, references = outputs.sources(namespace, written, reading, running.quiet, tables)
     given = outputs.given(namespace, OPTIONS_OF_REPORT, keep=keep)
-    return Request(sources, references, index, keep, matching, reading, running, written, namespace.mark, given)
+    return Request(sources, references, keep, reading, running, written, given, index, matching, namespace.mark)
 
 
 def _opened_index(namespace: argparse.Namespace, written: Outputs) -> Index | None:
@@ -231,49 +217,27 @@ def _matching(namespace: argparse.Namespace, index: Index | None, keep: Keep) ->
 
 def _deduplicate(request: Request, watch: Stopwatch) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read, decide and write; return the counts of the run, and its parameters."""
-    reading, written, budget = request.reading, request.outputs, inputs.own_budget(request.running)
+    written = request.outputs
     with ExitStack() as opened:
-        opened.enter_context(inputs.made_folders(written.written()))
-        rejects = None
-        if written.rejects is not None:
-            rejects = opened.enter_context(files.Target(written.rejects, folder=request.running.temp_dir))
-        everything = [request.sources, *request.references]
-        documents = opened.enter_context(
-            inputs.open_documents(reading, request.sources, rejects, everything, budget, added=_added(request))
+        added, with_ids = _added(request), request.with_ids
+        run = outputs.open_run(
+            opened, request, lambda documents: _check_format(request, documents), added, with_ids, False
         )
-        _check_format(request, documents)
-        target = None
-        if written.output is not None and not written.dry_run:
-            target = files.target(documents, written.output)  # so that a bad place is an error before the work
-        others = replace(reading, source_field=None, keep_field=None)
-        references = [
-            opened.enter_context(inputs.open_documents(others, one, others=everything, budget=budget))
-            for one in request.references
-        ]
-        with_report = written.report is not None
-        notes = None if request.running.quiet else ""
-        ranked = None if reading.keep_field is None else inputs.Priorities(budget, request.keep == "lowest")
-        texts = TextStream([documents], request.with_ids, with_report, with_report, ranked, notes, budget)
-        old = TextStream(references, request.with_ids, notes=None if notes is None else "--against: ", budget=budget)
-        shown_output = files.STANDARD if written.json else written.output
-        streams, running = [texts, old] if references else [texts], request.running
-        meter = console.progress(
-            running.quiet, shown_output, streams, running.verbose, outputs.later(written, documents, target)
-        )
+        texts, old, meter = run.texts, run.old, run.meter
         watch.stage("preparing")
         stored = None if request.index is None else request.index._snapshot()
-        result = _decide(request, texts, old if references else stored, ranked, meter)
+        result = _decide(request, texts, old if request.references else stored, run.priorities, meter)
         against = old if request.index is None else IndexDocuments(request.index, result.old_ids or ())
         watch.stage("preparing", result.summary()["seconds"])
-        if request.index is not None and notes is not None:
+        if request.index is not None and not request.running.quiet:
             _note_same_id(same_id(result, texts, against))
         report = None
         if written.report is not None:
             report = opened.enter_context(files.Target(written.report, folder=request.running.temp_dir))
             report.write(_report(request, result, texts, against, meter).encode())
             watch.stage("report")
-        _write(request, documents, result, texts, against, target, meter)
-        for complete in filter(None, (rejects, report)):
+        _write(request, run.documents, result, texts, against, run.target, meter)
+        for complete in filter(None, (run.rejects, report)):
             complete.commit()
         watch.stage("writing")
     counts = result.summary()

@@ -5,15 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lsh import files
+from lsh.base.progress import SHARES
 from lsh.command import console, inputs, options
+from lsh.command.inputs import TextStream
+from lsh.command.options import RunOptions
 from lsh.files import ReadOptions
 from lsh.storage import compression
 
+Keep = Literal["first", "last", "longest", "highest", "lowest"]
 BY_VALUE = ("highest", "lowest")  # values of --keep with --keep-field
 # The time of the stages after the decisions, relative to that of the first one; that of writing by compression.
 # Estimated from runs on JSON lines of 250 to 570 MB; xz took longer than was measured.
@@ -52,6 +57,60 @@ class Outputs:
     def written(self) -> list[str | None]:
         """Return the files that the run writes: a dry run all but the documents."""
         return [path for name, path in self.named() if name != "OUTPUT" or not self.dry_run]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A run of a command that writes documents: what it reads, and what it writes.
+
+    Attributes
+    ----------
+    sources : files.Sources
+        The files of INPUT.
+    references : sequence of files.Sources
+        The files of each --against.
+    keep : str
+        Which documents come first: ``"first"``, ``"last"``, ``"longest"``, or ``"highest"`` or ``"lowest"`` by a field.
+    given : dict of str to str
+        The options that the report lists.
+    """
+
+    sources: files.Sources
+    references: Sequence[files.Sources]
+    keep: Keep
+    reading: ReadOptions
+    running: RunOptions
+    outputs: Outputs
+    given: dict[str, str]
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """The open files of a run.
+
+    Attributes
+    ----------
+    documents : files.Documents
+        Those of INPUT.
+    texts, old : TextStream
+        The texts of INPUT and of --against.
+    priorities : inputs.Priorities or None
+        The values of --keep-field.
+    target : files.Target, files.FolderTarget or None
+        Where the documents are written.
+    rejects : files.Target or None
+        Where skipped lines are written.
+    meter : console.Meter
+        Shows the progress.
+    """
+
+    documents: files.Documents
+    texts: TextStream
+    old: TextStream
+    priorities: inputs.Priorities | None
+    target: files.Target | files.FolderTarget | None
+    rejects: files.Target | None
+    meter: console.Meter
 
 
 # ---- options ----
@@ -131,13 +190,13 @@ def outputs(namespace: argparse.Namespace, *tables: str) -> Outputs:
     return found
 
 
-def keep(namespace: argparse.Namespace) -> Literal["first", "last", "longest", "highest", "lowest"]:
+def keep(namespace: argparse.Namespace) -> Keep:
     """Return which document is kept, by default the first or, with --keep-field, that of the highest value."""
     if namespace.keep_field is not None and namespace.keep not in (None, *BY_VALUE):
         raise ValueError(f"--keep {namespace.keep} cannot be combined with --keep-field; use highest or lowest")
     if namespace.keep_field is None and namespace.keep in BY_VALUE:
         raise ValueError(f"--keep {namespace.keep} requires --keep-field, the column of the values")
-    chosen: Literal["first", "last", "longest", "highest", "lowest"] | None = namespace.keep
+    chosen: Keep | None = namespace.keep
     return chosen or ("first" if namespace.keep_field is None else "highest")
 
 
@@ -202,6 +261,63 @@ class Stopwatch:
         self.seconds |= parts
         self.seconds[name] = self.seconds.get(name, 0.0) + max(now - self._started - sum(parts.values()), 0.0)
         self._started = now
+
+
+def open_run(
+    opened: ExitStack,
+    request: Request,
+    check: Callable[[files.Documents], None],
+    added: Sequence[str],
+    with_ids: bool,
+    with_sizes: bool,
+    shares: Mapping[str, float] = SHARES,
+) -> OpenRun:
+    """Open the files of a run, which `opened` closes.
+
+    Parameters
+    ----------
+    opened : ExitStack
+        Receives what is to be closed.
+    request : Request
+        The run.
+    check : callable
+        Checks that the outputs suit the documents of INPUT.
+    added : sequence of str
+        The names of the fields that are added to each document.
+    with_ids, with_sizes : bool
+        Whether ids and sizes of documents are used.
+    shares : mapping of str to float, optional
+        The stages of the library, for the progress; see `console.progress`.
+    """
+    reading, written, running = request.reading, request.outputs, request.running
+    budget = inputs.own_budget(running)
+    opened.enter_context(inputs.made_folders(written.written()))
+    rejects = None
+    if written.rejects is not None:
+        rejects = opened.enter_context(files.Target(written.rejects, folder=running.temp_dir))
+    everything = [request.sources, *request.references]
+    documents = opened.enter_context(
+        inputs.open_documents(reading, request.sources, rejects, everything, budget, added=added)
+    )
+    check(documents)
+    target = None
+    if written.output is not None and not written.dry_run:
+        target = files.target(documents, written.output)  # so that a bad place is an error before the work
+    others = replace(reading, source_field=None, keep_field=None)
+    references = [
+        opened.enter_context(inputs.open_documents(others, one, others=everything, budget=budget))
+        for one in request.references
+    ]
+    with_report = written.report is not None
+    notes = None if running.quiet else ""
+    ranked = None if reading.keep_field is None else inputs.Priorities(budget, request.keep == "lowest")
+    texts = TextStream([documents], with_ids, with_sizes or with_report, with_report, ranked, notes, budget)
+    old = TextStream(references, with_ids, notes=None if notes is None else "--against: ", budget=budget)
+    shown_output = files.STANDARD if written.json else written.output
+    streams = [texts, old] if references else [texts]
+    stages = later(written, documents, target)
+    meter = console.progress(running.quiet, shown_output, streams, running.verbose, stages, shares)
+    return OpenRun(documents, texts, old, ranked, target, rejects, meter)
 
 
 def later(

@@ -10,7 +10,7 @@ import argparse
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -22,10 +22,8 @@ from lsh.base.progress import PASSAGE_SHARES
 from lsh.base.wording import counted, size
 from lsh.command import console, inputs, options, outputs
 from lsh.command.inputs import TextStream
-from lsh.command.options import RunOptions
-from lsh.command.outputs import Outputs, Stopwatch
+from lsh.command.outputs import Stopwatch
 from lsh.engine.dedup import Running
-from lsh.files import ReadOptions
 from lsh.passages.finding import Cutting, find
 from lsh.passages.result import Passages
 from lsh.typing import PassageUnit
@@ -70,32 +68,17 @@ table, tab-separated, without a header line:
 
 
 @dataclass(frozen=True)
-class Request:
-    """A run of ``lsh passages``: what it reads, how it decides, and what it writes.
+class Request(outputs.Request):
+    """A run of ``lsh passages``: also what it cuts.
 
     Attributes
     ----------
-    sources : files.Sources
-        The files of INPUT.
-    references : sequence of files.Sources
-        The files of each --against.
-    keep : str
-        The order of the documents, also by the values of a field.
     mark : str or None
         The field of --mark.
-    given : dict of str to str
-        The options that the report lists.
     """
 
-    sources: files.Sources
-    references: Sequence[files.Sources]
-    keep: str
     cutting: Cutting
-    reading: ReadOptions
-    running: RunOptions
-    outputs: Outputs
     mark: str | None
-    given: dict[str, str]
 
     @property
     def spans(self) -> str | None:
@@ -180,7 +163,7 @@ def _request(namespace: argparse.Namespace) -> Request:
         raise ValueError(f"--field must be one column, as texts are written with passages cut, got {reading.field}")
     sources, references = outputs.sources(namespace, written, reading, running.quiet, ["--spans"])
     given = outputs.given(namespace, OPTIONS_OF_REPORT, keep=keep)
-    return Request(sources, references, keep, cutting, reading, running, written, namespace.mark, given)
+    return Request(sources, references, keep, reading, running, written, given, cutting, namespace.mark)
 
 
 # ---- the run ----
@@ -188,48 +171,30 @@ def _request(namespace: argparse.Namespace) -> Request:
 
 def _cut(request: Request, watch: Stopwatch) -> dict[str, Any]:
     """Read, decide and write; return the counts of the run."""
-    reading, written, budget = request.reading, request.outputs, inputs.own_budget(request.running)
-    with ExitStack() as opened:
-        opened.enter_context(inputs.made_folders(written.written()))
-        rejects = None
-        if written.rejects is not None:
-            rejects = opened.enter_context(files.Target(written.rejects, folder=request.running.temp_dir))
-        everything, added = [request.sources, *request.references], [] if request.mark is None else [request.mark]
-        documents = opened.enter_context(
-            inputs.open_documents(reading, request.sources, rejects, everything, budget, added=added)
-        )
+    written, running = request.outputs, request.running
+
+    def check(documents: files.Documents) -> None:
         inputs.check_output(documents, written.output)
         if request.mark is not None and documents.format.name in (files.FOLDER, "txt"):
             raise ValueError("--mark adds a field to records, and INPUT has none; use --spans")
-        target = None
-        if written.output is not None and not written.dry_run:
-            target = files.target(documents, written.output)  # so that a bad place is an error before the work
-        others = replace(reading, source_field=None, keep_field=None)
-        references = [
-            opened.enter_context(inputs.open_documents(others, one, others=everything, budget=budget))
-            for one in request.references
-        ]
-        with_ids, with_report = request.spans is not None or written.report is not None, written.report is not None
-        notes = None if request.running.quiet else ""
-        ranked = None if reading.keep_field is None else inputs.Priorities(budget, request.keep == "lowest")
-        texts = TextStream([documents], with_ids, True, with_report, ranked, notes, budget)
-        old = TextStream(references, with_ids, notes=None if notes is None else "--against: ", budget=budget)
-        streams, running = [texts, old] if references else [texts], request.running
-        shown_output = files.STANDARD if written.json else written.output
-        stages = outputs.later(written, documents, target)
-        meter = console.progress(running.quiet, shown_output, streams, running.verbose, stages, PASSAGE_SHARES)
+
+    with ExitStack() as opened:
+        added, with_ids = [] if request.mark is None else [request.mark], request.spans is not None
+        with_ids |= written.report is not None
+        run = outputs.open_run(opened, request, check, added, with_ids, True, PASSAGE_SHARES)
+        texts, old, meter = run.texts, run.old, run.meter
         watch.stage("preparing")
         limits = Running.checked(**running.limits(), progress=meter)
-        priorities = None if ranked is None else ranked.values
-        found = find(request.cutting, texts, old if references else None, limits, priorities)
+        priorities = None if run.priorities is None else run.priorities.values
+        found = find(request.cutting, texts, old if request.references else None, limits, priorities)
         watch.stage("preparing", found.summary()["seconds"])
         report = None
         if written.report is not None:
             report = opened.enter_context(files.Target(written.report, folder=running.temp_dir))
             report.write(_report(request, found, texts, old, meter).encode())
             watch.stage("report")
-        _write(request, documents, found, texts, old, target, meter)
-        for complete in filter(None, (rejects, report)):
+        _write(request, run.documents, found, texts, old, run.target, meter)
+        for complete in filter(None, (run.rejects, report)):
             complete.commit()
         watch.stage("writing")
     counts = found.summary()

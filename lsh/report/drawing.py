@@ -5,7 +5,7 @@ Each function returns HTML; the figures come from `lsh.report.measures`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lsh.base.version import __version__
 from lsh.base.wording import counted, size
@@ -236,13 +236,18 @@ def _name(source: SourceCount) -> str:
 
 def what_was_run(run: DeduplicationRun, parameters: Mapping[str, object]) -> Html:
     """Show the parameters of the result, and those that were given for the report."""
+    return parameter_table(_values(run, parameters))
+
+
+def parameter_table(values: Iterable[tuple[str, str]]) -> Html:
+    """Show the name and the value of each parameter."""
     rows = [
         element(
             "tr",
             element("td", shortened(name, MAX_NAME_LENGTH)),
             element("td", element("bdi", shortened(value, MAX_VALUE_LENGTH))),
         )
-        for name, value in _values(run, parameters)
+        for name, value in values
     ]
     content = element("table", element("tbody", *rows), class_="run", id="run")
     return section("Parameters", element("div", content, class_="scroll"))

@@ -18,7 +18,7 @@ from lsh.base.version import __version__
 from lsh.base.wording import counted, size
 from lsh.passages.result import Passages
 from lsh.report.choice import checked_sizes
-from lsh.report.drawing import MAX_SOURCES, MAX_VALUE_LENGTH, MAX_VALUES, percent
+from lsh.report.drawing import MAX_SOURCES, MAX_VALUES, parameter_table, percent
 from lsh.report.lookup import MAX_NAME_LENGTH, TextLookup, checked_length, decoded, shortened
 from lsh.report.page import Cell, Html, bar, count, document, element, joined, section, table
 from lsh.typing import Indexed, Text, TextsByPosition, TextStream
@@ -232,7 +232,7 @@ def passages(
             if sources is None
             else [_by_source(found, sources, None if sizes is None else checked_sizes(sizes, number))]
         ),
-        _parameters(found, parameters or {}),
+        parameter_table(_values(found, parameters or {})),
     ]
     footer = element("footer", f"Made by lsh {__version__}. This file is complete and loads nothing else.")
     return document("Report of passages", joined([_header(found), *sections, footer]))
@@ -444,20 +444,6 @@ def _by_source(found: Passages, sources: Indexed, sizes: NDArray[np.int64] | Non
     more = f" These are the {len(order)} from which most is cut." if len(order) < total else ""
     words = f"What is cut from {counted(total, 'source')}.{more}"
     return section("Sources", element("p", words), table(heads, rows, name="sources"))
-
-
-def _parameters(found: Passages, parameters: Mapping[str, object]) -> Html:
-    """Show the parameters of the result, and those that were given for the report."""
-    rows = [
-        element(
-            "tr",
-            element("td", shortened(name, MAX_NAME_LENGTH)),
-            element("td", element("bdi", shortened(value, MAX_VALUE_LENGTH))),
-        )
-        for name, value in _values(found, parameters)
-    ]
-    content = element("table", element("tbody", *rows), class_="run", id="run")
-    return section("Parameters", element("div", content, class_="scroll"))
 
 
 def _values(found: Passages, parameters: Mapping[str, object]) -> Iterator[tuple[str, str]]:

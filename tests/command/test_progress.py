@@ -30,7 +30,7 @@ def drawn(monkeypatch):
     """The calls of a run with a terminal."""
     shown = Drawn()
     monkeypatch.setattr(
-        console, "progress", lambda quiet, output, streams, verbose, later: console.Meter(shown, streams)
+        console, "progress", lambda quiet, output, streams, verbose, later, shares: console.Meter(shown, streams)
     )
     return shown
 

@@ -308,17 +308,10 @@ cdef class Cutter:
 
     cdef size_t _next_equal(self, const Candidate *one, size_t place, size_t at, size_t last) noexcept nogil:
         """The first of windows `at` to `last` that is equal to one in kept text by a candidate; last + 1: none is."""
-        cdef size_t distance = self.text + place - one.place, end, most = self._equal_until(one, place)
-        cdef bint is_open = (<const Zone *> self.zones.at(one.zone)).end == NULL
         at = begin_from(self.text, max(at, place - one.before), last + 1)
-        while at <= last:
-            end = end_from(self.text, at + self.window, self.length)
-            if end > most:
-                return last + 1
-            if not is_open or end - at <= distance:  # what is equal ends before this window begins
-                return at
-            at = begin_from(self.text, at + 1, last + 1)
-        return last + 1
+        if at > last or end_from(self.text, at + self.window, self.length) > self._equal_until(one, place):
+            return last + 1
+        return at  # what is equal within the run itself ends before `at`: anchors are a window apart
 
     cdef size_t _equal_until(self, const Candidate *one, size_t place) noexcept nogil:
         """Where the text that is equal by a candidate ends; its zone may have ended since it was compared."""

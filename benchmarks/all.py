@@ -39,6 +39,7 @@ PARTS = {
         "engine/engine.py",
         "engine/sizes.py",
         "passages/passages.py",
+        "passages/passage_peers.py",
         "files/files.py",
         "store/index.py",
         "spark/spark.py",
@@ -540,6 +541,27 @@ def passages_table(result: Result) -> str:
     )
 
 
+def passage_peer_table(result: Result) -> str:
+    """Return what each tool takes to cut repeated passages, and what it leaves or cuts wrongly."""
+    rows = []
+    for way, found in result["ways"].items():
+        if "not_measured" in found:
+            rows.append([way, f"not measured: {found['not_measured']}", *[""] * 9])
+            continue
+        cells = [figure(found["wall_seconds"]), figure(found["cpu_seconds"])]
+        cells += [figure(found[key] / 1e6) for key in ("peak_bytes", "written_bytes")]
+        cells += [f"{100 * share:.2f} %" for share in found["share_of_extra_copies_cut"].values()]
+        cells += [f"{found['passages_lost']:,}", f"{found['wrongly_cut_bytes']:,}", figure(found["cut_bytes"] / 1e6)]
+        rows.append([f"{way} ({found['version']})", *cells])
+    head = ["tool, unit", "seconds", "CPU s", "peak memory, MB", "written, MB"]
+    head += ["cut of further copies inside a paragraph", "as a paragraph", "of the footer"]
+    head += ["passages lost", "bytes cut that do not recur", "MB cut"]
+    data = result["data"]
+    about = f"{data['bytes'] / 1e6:.0f} MB in {data['pages']:,} pages; {data['passages']} passages in "
+    about += f"{data['copies']:,} copies and a footer, {data['planted_bytes'] / 1e6:.0f} MB in all"
+    return f"{where(result)}. {about}; one thread, each tool once.\n\n{table(head, rows)}"
+
+
 def flat_table(result: Result) -> str:
     """Return the longest task and all tasks of `lsh.spark`."""
     rows = []
@@ -568,6 +590,7 @@ TABLES = {
         "engine": engine_table,
         "sizes": sizes_table,
         "passages": passages_table,
+        "passage_peers": passage_peer_table,
         "files": files_table,
         "index": index_table,
         "spark": spark_table,

@@ -27,7 +27,8 @@ REQUIREMENTS = {
     "datasketch": ["datasketch==2.0.*", "numpy"],
     "gaoya": ["gaoya==0.2.*", "numpy"],
     "text-dedup": ["text-dedup==0.4.*"],
-    "datatrove": ["datatrove==0.10.*", "regex", "tokenizers", "spacy", "xxhash<4"],  # it passes str to xxhash
+    "datatrove": ["datatrove==0.10.*", "orjson", "regex", "tokenizers", "spacy", "xxhash<4"],  # it passes str to xxhash
+    "dolma": ["dolma==1.2.*"],  # for passages/passage_peers.py
     "datasketch-redis": ["datasketch==2.0.*", "redis", "numpy"],  # for store/index.py
     "plain": ["numpy"],
 }

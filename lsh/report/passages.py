@@ -113,6 +113,10 @@ def _kept_passages(found: Passages) -> NDArray[np.void]:
     order = np.lexsort((spans["kept_start"], spans["kept"], old))
     old, document, start = old[order], spans["kept"][order], spans["kept_start"][order]
     lengths = (spans["end"] - spans["start"])[order]
+    begins = spans["start"].copy()  # bytes that two spans of a document share count for the first one
+    same = spans["document"][1:] == spans["document"][:-1]
+    begins[1:] = np.where(same, np.maximum(begins[1:], spans["end"][:-1]), begins[1:])
+    cut = (spans["end"] - begins)[order]
     is_first = np.ones(count, np.bool_)
     is_first[1:] = (document[1:] != document[:-1]) | (old[1:] != old[:-1])
     end = start + lengths
@@ -130,7 +134,7 @@ def _kept_passages(found: Passages) -> NDArray[np.void]:
         ends = np.concatenate([first[1:], [count]])
         kept["old"], kept["document"], kept["start"] = old[first], document[first], start[first]
         kept["end"], kept["times"] = np.maximum.reduceat(end, first), ends - first
-        kept["bytes"] = np.add.reduceat(lengths, first)
+        kept["bytes"] = np.add.reduceat(cut, first)
         kept["longest"] = np.maximum.reduceat(lengths, first)
         is_longest = lengths == np.repeat(kept["longest"], ends - first)  # the first of these is the sample
         places = np.where(is_longest, np.arange(count), count)

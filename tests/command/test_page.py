@@ -22,7 +22,7 @@ PAGES = {  # the least number of commands on each page
     "decontamination": 4,
     "files": 8,
     "one-machine": 8,
-    "passages": 2,
+    "passages": 4,
     "scale": 1,
     "start": 5,
 }
@@ -65,6 +65,7 @@ def test_the_page_shows_what_the_commands_print(tmp_path, page, least):
 
 JSON_COMMANDS = {
     "lsh dedup": ["sample.tsv", "--dry-run", "-q"],
+    "lsh passages": ["sample.tsv", "--dry-run", "-q"],
     "lsh pairs": ["sample.tsv", "-q"],
     "lsh show": ["sample.tsv", "s001", "s002"],
     "lsh compare": ["sample.tsv", "sample.tsv"],

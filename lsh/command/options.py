@@ -233,7 +233,7 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         "--max-memory",
         metavar="SIZE",
         help="memory for the data of the documents, such as 2GB; data beyond it goes to temporary files. At least 24 "
-        "bytes a document (36 with lsh dedup --keep longest or --keep-field); the process needs up to 120 MB "
+        "bytes a document (up to 40 with --keep longest or --keep-field); the process needs up to 120 MB "
         "beside it, and more for Parquet and URLs",
     )
     group.add_argument(

@@ -56,7 +56,8 @@ examples:
   lsh passages 'part-*.jsonl.gz' -o clean/ --min-bytes 300 --max-memory 4GB
   lsh passages train.jsonl -o clean.jsonl --unit line --lowercase --spans spans.tsv
 
-{options.FORMATS}A document without repeated passages is written unchanged, others with a shorter text; all other
+{options.FORMATS}
+A document without repeated passages is written unchanged, others with a shorter text; all other
 bytes of a record stay. A document of which nothing is left is not written, unless it was empty before.
 
 table, tab-separated, without a header line:

@@ -216,6 +216,30 @@ class Collection:
                 yield np.arange(first, first + count, dtype=needed.dtype), self.batch(first, piece, 0, count)
 
 
+def expected_documents(collections: list[Collection]) -> int | None:
+    """Return how many documents there will be, by the part of the files that was read; ``None`` if unknown."""
+    texts = done = total = known = 0
+    for collection in collections:
+        progress = collection.progress()
+        if collection.size is not None:
+            known += collection.size
+        elif progress is None or 0 in progress[:2]:
+            return None
+        else:
+            texts, done, total = texts + progress[0], done + progress[1], total + progress[2]
+    return known + (texts * total // done if done else 0)
+
+
+def bound_error(bound: int, count: int, each: int, expected: int | None, growing: bool) -> ValueError:
+    """Return the error for a bound that is too small for `count` documents, of which there may be more if `growing`."""
+    documents = f"{count:,} documents"
+    documents = f"{f'the {documents} read so far' if growing else documents}, {each} bytes each"
+    if growing and expected is not None and expected > count:
+        documents += f", and about {size_argument(expected * each)} for all"
+    problem = f"must be {size_argument(count * each)} or more for {documents}"
+    return errors.bad_value("max_memory", f"{problem}, got {bound:,} bytes")
+
+
 class CandidateSource(ABC):
     """Documents whose keys and sketches are known; those that share a bucket come after the texts of a corpus."""
 
@@ -426,26 +450,11 @@ class Corpus:
             raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
         each = LEAST_ORDERED_BYTES if self.is_ordered else LEAST_BYTES
         if self.budget.bound is not None and count * each > self.budget.bound:
-            documents, expected = f"{count:,} documents", self._expected() if growing else None
-            documents = f"{f'the {documents} read so far' if growing else documents}, {each} bytes each"
-            if expected is not None and expected > count:
-                documents += f", and about {size_argument(expected * each)} for all"
-            problem = f"must be {size_argument(count * each)} or more for {documents}"
-            raise errors.bad_value("max_memory", f"{problem}, got {self.budget.bound:,} bytes")
+            raise bound_error(self.budget.bound, count, each, self._expected(), growing)
         self.budget.reserve(count * each)
 
     def _expected(self) -> int | None:
-        """Return how many documents there will be, by the part of the files that was read; ``None`` if unknown."""
-        texts = done = total = known = 0
-        for collection in self.collections:
-            progress = collection.progress()
-            if collection.size is not None:
-                known += collection.size
-            elif progress is None or 0 in progress[:2]:
-                return None
-            else:
-                texts, done, total = texts + progress[0], done + progress[1], total + progress[2]
-        return known + (texts * total // done if done else 0)
+        return expected_documents(self.collections)
 
     def reserve(self, sharing: int = 0, together: int = 0) -> None:
         """Keep memory free for arrays of all documents, and of the `sharing` documents in a link.

@@ -18,10 +18,10 @@ import numpy as np
 
 from lsh.base import checks, errors
 from lsh.base.arrays import Array
-from lsh.base.budget import MAX_DOCUMENTS, SpilledColumn, size_argument
+from lsh.base.budget import MAX_DOCUMENTS, SpilledColumn
 from lsh.base.progress import Progress
 from lsh.base.threads import map_in_order
-from lsh.engine.corpus import MAX_READ, Collection
+from lsh.engine.corpus import MAX_READ, Collection, bound_error, expected_documents
 from lsh.engine.dedup import Running, collections_of
 from lsh.engine.index_source import IndexSource
 from lsh.engine.linking import SPREAD, positions_of
@@ -236,6 +236,8 @@ class _Finding:
         known = [collection.size for collection in self.collections]
         total = None if None in known else sum(filter(None, known))
 
+        self._check_bound(total or 0, False)  # an error before any work, where the number is known
+
         def values_of(make_batch: Callable[[], Batch]) -> tuple[list[Array], int]:
             batch = make_batch()
             content = np.empty(len(batch), np.uint64)
@@ -250,11 +252,11 @@ class _Finding:
                     column.append(more)
                 self.num_missing += missing
                 done += len(values[1])
-                self._check_bound(done)
+                self._check_bound(done, total is None)
                 self.run.report("passages", done, total)
             self.offsets.append(done)
 
-    def _check_bound(self, count: int) -> None:
+    def _check_bound(self, count: int, growing: bool) -> None:
         """Raise ValueError if the bound is too small for so many documents, or there are too many."""
         if count > MAX_DOCUMENTS:
             raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
@@ -262,8 +264,8 @@ class _Finding:
         by_position = self.priorities is None and isinstance(keep, str) and keep in ("first", "last")
         each = DOCUMENT_BYTES if by_position else ORDERED_BYTES
         if self.budget.bound is not None and count * each > self.budget.bound:
-            problem = f"must be {size_argument(count * each)} or more for {count:,} documents"
-            raise errors.bad_value("max_memory", f"{problem}, {each} bytes each, got {self.budget.bound:,} bytes")
+            expected = expected_documents(self.collections)
+            raise bound_error(self.budget.bound, count, each, expected, growing)
         self.budget.reserve(count * each)
 
     def _shares(self, collection: Collection, pieces: Iterator[tuple[int, Piece]]) -> Iterator[_Share]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks, errors
+from lsh.base.wording import counted
 from lsh.text.batch import Batch
 from lsh.text.collections import each_piece
 from lsh.text.columns import Column
@@ -64,7 +65,8 @@ class Passages:
         return Passages, (self.spans, self.emptied, self._size, self._counts, self._parameters)
 
     def __repr__(self) -> str:
-        cut = f"{len(self.spans):,} passages cut from {self._counts['cut_documents']:,} of {self._size:,} documents"
+        documents = counted(self._size, "document")
+        cut = f"{counted(len(self.spans), 'passage')} cut from {self._counts['cut_documents']:,} of {documents}"
         return f"<Passages: {cut}>"
 
     def __len__(self) -> int:

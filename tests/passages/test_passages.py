@@ -291,3 +291,15 @@ print(peak() - before - found.spans.nbytes)
     result = process(Path(), python=["-c", program])
     assert result.returncode == 0, result.stderr
     assert int(result.stdout) < memory_size("max_memory", max_memory) + 70_000_000
+
+
+@pytest.mark.parametrize("keep", ["last", "longest"])
+def test_the_bound_that_an_error_names_is_enough(keep):
+    """For a list at once; a callable that does not tell its length is read until the bound is too small."""
+    texts, each = ["x"] * 20_000, 24 if keep == "last" else 40
+    message = rf"must be {20 * each}KB or more for 20,000 documents, {each} bytes each, got 100,000 bytes"
+    with pytest.raises(ValueError, match=message):
+        lsh.find_passages(texts, keep=keep, max_memory="100KB")
+    assert len(lsh.find_passages(texts, keep=keep, max_memory=20_000 * each)) == 0
+    with pytest.raises(ValueError, match="documents read so far"):
+        lsh.find_passages(lambda: iter(texts), keep=keep, max_memory="100KB")

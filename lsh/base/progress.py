@@ -22,7 +22,6 @@ UNITS = {"grouping": "band", "deciding": "run"}  # of stages that do not count d
 BYTE = "byte"
 # The time of each stage of `lsh.deduplicate` relative to the first, about as benchmarks/results/files.json has it.
 SHARES = {"fingerprints": 1.0, "grouping": 0.15, "texts": 0.5, "comparing": 0.5}
-PASSAGE_SHARES = {"passages": 1.0, "texts": 0.8, "deciding": 0.2}  # the same of `lsh.find_passages`
 MIN_ELAPSED = 5.0  # seconds of a run before the time left of the whole run is estimated
 UNKNOWN_SIZE = {"ncols": 80, "nrows": 24}  # of a terminal that gives its width as 0, as those of `docker exec -t` do
 

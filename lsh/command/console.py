@@ -42,7 +42,7 @@ _PLAIN = re.compile(r"[\w./-]+")  # a value that needs no quotes in a shell
 MIN_LIKENESS = 0.75  # difflib ratio of an unknown option, command or choice and the one that is suggested
 _NEGATIVE = re.compile(r"-[.\d]")  # the start of a value, not of an option
 MIN_SECONDS = 0.1  # of a run that has a speed
-READ_STAGES = ("fingerprints", "passages", "texts")  # of `lsh.deduplicate`, in which files are read
+READ_STAGES = ("fingerprints", "passages", "texts")  # of the library, in which files are read
 LOG_INTERVAL = 30.0  # seconds between two lines of progress that are not on a terminal
 HELP_WIDTH = 100  # of a description
 
@@ -206,7 +206,7 @@ class Meter:
         self._state = ("", -1)
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Show the progress that `lsh.deduplicate` reports, unless a signal has asked the command to end."""
+        """Show the progress that the library reports, unless a signal has asked the command to end."""
         signals.check_ended()
         if stage in READ_STAGES:
             self.reading(stage)

@@ -174,16 +174,16 @@ def run(namespace: argparse.Namespace) -> None:
 def _request(namespace: argparse.Namespace) -> Request:
     """Return the checked request."""
     outputs.take_input(namespace)
-    written = outputs.outputs(namespace, "--removed", "--removed-documents", "--clusters")
-    keep = outputs.keep(namespace)
+    written = outputs.checked_outputs(namespace, "--removed", "--removed-documents", "--clusters")
+    keep = outputs.checked_keep(namespace)
     index = _opened_index(namespace, written)
     matching = _matching(namespace, index, "first" if keep in outputs.BY_VALUE else keep)  # type: ignore[arg-type]
     reading, running = options.reading(namespace), options.running(namespace)
     if index is not None:
         indexing.check_apart(index.path, files.expanded(namespace.input))
     tables = ("--removed", "--clusters")
-    sources, references = outputs.sources(namespace, written, reading, running.quiet, tables)
-    given = outputs.given(namespace, OPTIONS_OF_REPORT, keep=keep)
+    sources, references = outputs.find_sources(namespace, written, reading, running.quiet, tables)
+    given = outputs.given_options(namespace, OPTIONS_OF_REPORT, keep=keep)
     return Request(sources, references, keep, reading, running, written, given, index, matching, namespace.mark)
 
 
@@ -220,9 +220,7 @@ def _deduplicate(request: Request, watch: Stopwatch) -> tuple[dict[str, Any], di
     written = request.outputs
     with ExitStack() as opened:
         added, with_ids = _added(request), request.with_ids
-        run = outputs.open_run(
-            opened, request, lambda documents: _check_format(request, documents), added, with_ids, False
-        )
+        run = outputs.open_run(opened, request, lambda found: _check_format(request, found), added, with_ids)
         texts, old, meter = run.texts, run.old, run.meter
         watch.stage("preparing")
         stored = None if request.index is None else request.index._snapshot()
@@ -234,9 +232,9 @@ def _deduplicate(request: Request, watch: Stopwatch) -> tuple[dict[str, Any], di
         report = None
         if written.report is not None:
             report = opened.enter_context(files.Target(written.report, folder=request.running.temp_dir))
-            report.write(_report(request, result, texts, against, meter).encode())
+            report.write(_report(request, result, run, against).encode())
             watch.stage("report")
-        _write(request, run.documents, result, texts, against, run.target, meter)
+        _write(request, result, run, against)
         for complete in filter(None, (run.rejects, report)):
             complete.commit()
         watch.stage("writing")
@@ -286,51 +284,27 @@ def _decide(
 
 
 def _report(
-    request: Request,
-    result: lsh.Deduplication,
-    texts: TextStream,
-    against: TextStream | IndexDocuments,
-    meter: console.Meter,
+    request: Request, result: lsh.Deduplication, run: outputs.OpenRun, against: TextStream | IndexDocuments
 ) -> str:
     """Return the report; the texts that it shows are read again."""
     from lsh import report
 
-    sizes = texts.sizes.read()
-    np.maximum(sizes, 0, out=sizes)
+    sizes = outputs.sizes_of(run.texts)
     choice = report.choose(result, sizes=sizes)
-
-    def show() -> None:
-        meter.reading("report")
-
-    several = request.reading.source_field is not None or len(texts.sources.distinct) > 1
     removed = result.removed[np.isin(result.removed["document"], choice.positions)]  # with the names of the kept ones
     new_kept = is_new(removed)
-    new = dict(texts.at({*choice.positions, *removed["kept"][new_kept].tolist()}, show))
-    old = dict(against.at({*choice.against_positions, *removed["kept"][~new_kept].tolist()}, show))
-    return report.html(
-        result,
-        texts={position: record.text for position, record in new.items()},
-        choice=choice,
-        parameters=request.given,
-        ids={position: record.id for position, record in new.items()},
-        sizes=sizes,
-        sources=texts.sources if several else None,
-        against={position: record.text for position, record in old.items()},
-        against_ids={position: record.id for position, record in old.items()},
-    )
+    new = {*choice.positions, *removed["kept"][new_kept].tolist()}
+    old = {*choice.against_positions, *removed["kept"][~new_kept].tolist()}
+    values = outputs.report_values(request, run, against, new, old)
+    return report.html(result, choice=choice, sizes=sizes, **values)
 
 
 def _write(
-    request: Request,
-    documents: files.Documents,
-    result: lsh.Deduplication,
-    texts: TextStream,
-    against: TextStream | IndexDocuments,
-    target: files.Target | files.FolderTarget | None,
-    meter: console.Meter,
+    request: Request, result: lsh.Deduplication, run: outputs.OpenRun, against: TextStream | IndexDocuments
 ) -> None:
     """Write the kept documents, if they have a target, and the tables; put all in place when they are complete."""
     own = request.outputs.tables
+    documents, texts, target, meter = run.documents, run.texts, run.target, run.meter
     removed_documents = own["--removed-documents"]
     with ExitStack() as opened:
         if target is not None:
@@ -342,7 +316,7 @@ def _write(
                 documents, written, target, lambda position: meter.bytes("writing", position, size), values
             )
             meter.bytes("writing", size, size)
-        tables: list[files.Target | files.FolderTarget] = []
+        tables: list[outputs.AnyTarget] = []
         if removed_documents is not None:
             removed = files.target(documents, removed_documents)
             opened.enter_context(removed)
@@ -354,11 +328,7 @@ def _write(
                 tables.append(table)
                 for row in rows_of(result, texts, against):
                     table.write(files.table_row(*row))
-        targets = [*tables, *([] if target is None else [target])]
-        for each in targets:
-            each.complete()
-        for each in targets:  # the documents last: with them the output is complete
-            each.commit()
+        outputs.put_in_place(tables, target)
 
 
 # ---- counts ----

@@ -5,19 +5,24 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from lsh import files
+from lsh.base.arrays import Array
 from lsh.base.progress import SHARES
 from lsh.command import console, inputs, options
 from lsh.command.inputs import TextStream
 from lsh.command.options import RunOptions
+from lsh.command.rows import IndexDocuments
 from lsh.files import ReadOptions
 from lsh.storage import compression
 
+AnyTarget = files.Target | files.FolderTarget
 Keep = Literal["first", "last", "longest", "highest", "lowest"]
 BY_VALUE = ("highest", "lowest")  # values of --keep with --keep-field
 # The time of the stages after the decisions, relative to that of the first one; that of writing by compression.
@@ -108,7 +113,7 @@ class OpenRun:
     texts: TextStream
     old: TextStream
     priorities: inputs.Priorities | None
-    target: files.Target | files.FolderTarget | None
+    target: AnyTarget | None
     rejects: files.Target | None
     meter: console.Meter
 
@@ -117,7 +122,7 @@ class OpenRun:
 
 
 def add_outputs(parser: argparse.ArgumentParser, dry_run: str) -> None:
-    """Add the argument INPUT and the options of `outputs`, without the tables of the command."""
+    """Add the argument INPUT and the options of `checked_outputs`, without the tables of the command."""
     options.add_input(parser).required = False  # as it may be the last name after --against
     parser.add_argument(
         "-o",
@@ -170,7 +175,7 @@ def take_input(namespace: argparse.Namespace) -> None:
         namespace.input = [namespace.against.pop()]
 
 
-def outputs(namespace: argparse.Namespace, *tables: str) -> Outputs:
+def checked_outputs(namespace: argparse.Namespace, *tables: str) -> Outputs:
     """Return the files to write, at most one of which is standard output; `tables` are options of the command."""
     if namespace.output is None and not namespace.dry_run:
         named = f", only tables such as {tables[0]}" if tables else ""
@@ -190,7 +195,7 @@ def outputs(namespace: argparse.Namespace, *tables: str) -> Outputs:
     return found
 
 
-def keep(namespace: argparse.Namespace) -> Keep:
+def checked_keep(namespace: argparse.Namespace) -> Keep:
     """Return which document is kept, by default the first or, with --keep-field, that of the highest value."""
     if namespace.keep_field is not None and namespace.keep not in (None, *BY_VALUE):
         raise ValueError(f"--keep {namespace.keep} cannot be combined with --keep-field; use highest or lowest")
@@ -200,7 +205,7 @@ def keep(namespace: argparse.Namespace) -> Keep:
     return chosen or ("first" if namespace.keep_field is None else "highest")
 
 
-def sources(
+def find_sources(
     namespace: argparse.Namespace, written: Outputs, reading: ReadOptions, quiet: bool, tables: Sequence[str]
 ) -> tuple[files.Sources, list[files.Sources]]:
     """Return the files of INPUT and of each --against, which differ from each other and from the outputs.
@@ -233,7 +238,7 @@ def _check_report(path: str | None) -> None:
         raise ValueError(f"--report is a page of HTML; its name must end in .html, got {path}")
 
 
-def given(namespace: argparse.Namespace, names: Sequence[str], **values: object) -> dict[str, str]:
+def given_options(namespace: argparse.Namespace, names: Sequence[str], **values: object) -> dict[str, str]:
     """Return the options that a report lists: files, and those of `names` that have a value."""
     own = {**vars(namespace), **values}
     found = {
@@ -269,7 +274,6 @@ def open_run(
     check: Callable[[files.Documents], None],
     added: Sequence[str],
     with_ids: bool,
-    with_sizes: bool,
     shares: Mapping[str, float] = SHARES,
 ) -> OpenRun:
     """Open the files of a run, which `opened` closes.
@@ -284,8 +288,8 @@ def open_run(
         Checks that the outputs suit the documents of INPUT.
     added : sequence of str
         The names of the fields that are added to each document.
-    with_ids, with_sizes : bool
-        Whether ids and sizes of documents are used.
+    with_ids : bool
+        Whether ids of documents are used.
     shares : mapping of str to float, optional
         The stages of the library, for the progress; see `console.progress`.
     """
@@ -311,7 +315,7 @@ def open_run(
     with_report = written.report is not None
     notes = None if running.quiet else ""
     ranked = None if reading.keep_field is None else inputs.Priorities(budget, request.keep == "lowest")
-    texts = TextStream([documents], with_ids, with_sizes or with_report, with_report, ranked, notes, budget)
+    texts = TextStream([documents], with_ids, with_report, with_report, ranked, notes, budget)
     old = TextStream(references, with_ids, notes=None if notes is None else "--against: ", budget=budget)
     shown_output = files.STANDARD if written.json else written.output
     streams = [texts, old] if references else [texts]
@@ -320,9 +324,47 @@ def open_run(
     return OpenRun(documents, texts, old, ranked, target, rejects, meter)
 
 
-def later(
-    written: Outputs, documents: files.Documents, target: files.Target | files.FolderTarget | None
-) -> dict[str, float]:
+def report_values(
+    request: Request,
+    run: OpenRun,
+    against: TextStream | IndexDocuments,
+    positions: Iterable[int],
+    against_positions: Iterable[int],
+) -> dict[str, Any]:
+    """Return the parameters of a report that tell of documents; the texts at some positions are read again for it."""
+
+    def show() -> None:
+        run.meter.reading("report")
+
+    texts = run.texts
+    new, old = dict(texts.at(positions, show)), dict(against.at(against_positions, show))
+    several = request.reading.source_field is not None or len(texts.sources.distinct) > 1
+    return {
+        "texts": {position: record.text for position, record in new.items()},
+        "ids": {position: record.id for position, record in new.items()},
+        "sources": texts.sources if several else None,
+        "against": {position: record.text for position, record in old.items()},
+        "against_ids": {position: record.id for position, record in old.items()},
+        "parameters": request.given,
+    }
+
+
+def sizes_of(texts: TextStream) -> Array:
+    """Return the bytes of each text, 0 for a missing one."""
+    sizes = texts.sizes.read()
+    return np.maximum(sizes, 0, out=sizes)
+
+
+def put_in_place(tables: Sequence[AnyTarget], documents: AnyTarget | None) -> None:
+    """Complete all files before the first of them is put in its place; with the documents, the last, all are there."""
+    targets = tables if documents is None else [*tables, documents]
+    for each in targets:
+        each.complete()
+    for each in targets:
+        each.commit()
+
+
+def later(written: Outputs, documents: files.Documents, target: AnyTarget | None) -> dict[str, float]:
     """Return the stages after the decisions, with their time relative to that of the first one."""
     stages = {} if written.report is None else {"report": REPORT_SHARE}
     if target is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -18,18 +18,16 @@ import numpy as np
 import lsh
 from lsh import files
 from lsh.base.arrays import Array
-from lsh.base.progress import PASSAGE_SHARES
 from lsh.base.wording import counted, size
 from lsh.command import console, inputs, options, outputs
 from lsh.command.inputs import TextStream
 from lsh.command.outputs import Stopwatch
+from lsh.command.rows import span_rows
 from lsh.engine.dedup import Running
-from lsh.passages.finding import Cutting, find
+from lsh.passages.finding import STAGE_SHARES, Cutting, find
 from lsh.passages.result import Passages
 from lsh.typing import PassageUnit
 
-POSITIONS = ("start", "end", "kept_start")
-MAX_ROWS = 1 << 12  # of the table of passages that are written at once
 OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "output",
     "spans",
@@ -148,8 +146,8 @@ def run(namespace: argparse.Namespace) -> None:
 def _request(namespace: argparse.Namespace) -> Request:
     """Return the checked request."""
     outputs.take_input(namespace)
-    written = outputs.outputs(namespace, "--spans")
-    keep = outputs.keep(namespace)
+    written = outputs.checked_outputs(namespace, "--spans")
+    keep = outputs.checked_keep(namespace)
     shingles = None
     normalised = {name: getattr(namespace, name) for name in options.SHINGLE_OPTIONS if name not in ("ngram", "unit")}
     if any(normalised.values()):
@@ -162,8 +160,8 @@ def _request(namespace: argparse.Namespace) -> Request:
     reading, running = options.reading(namespace), options.running(namespace)
     if len(reading.text_fields() or ()) > 1:
         raise ValueError(f"--field must be one column, as texts are written with passages cut, got {reading.field}")
-    sources, references = outputs.sources(namespace, written, reading, running.quiet, ["--spans"])
-    given = outputs.given(namespace, OPTIONS_OF_REPORT, keep=keep)
+    sources, references = outputs.find_sources(namespace, written, reading, running.quiet, ["--spans"])
+    given = outputs.given_options(namespace, OPTIONS_OF_REPORT, keep=keep)
     return Request(sources, references, keep, reading, running, written, given, cutting, namespace.mark)
 
 
@@ -180,9 +178,9 @@ def _cut(request: Request, watch: Stopwatch) -> dict[str, Any]:
             raise ValueError("--mark adds a field to records, and INPUT has none; use --spans")
 
     with ExitStack() as opened:
-        added, with_ids = [] if request.mark is None else [request.mark], request.spans is not None
-        with_ids |= written.report is not None
-        run = outputs.open_run(opened, request, check, added, with_ids, True, PASSAGE_SHARES)
+        added = [] if request.mark is None else [request.mark]
+        with_ids = request.spans is not None or written.report is not None
+        run = outputs.open_run(opened, request, check, added, with_ids, STAGE_SHARES)
         texts, old, meter = run.texts, run.old, run.meter
         watch.stage("preparing")
         limits = Running.checked(**running.limits(), progress=meter)
@@ -192,9 +190,9 @@ def _cut(request: Request, watch: Stopwatch) -> dict[str, Any]:
         report = None
         if written.report is not None:
             report = opened.enter_context(files.Target(written.report, folder=running.temp_dir))
-            report.write(_report(request, found, texts, old, meter).encode())
+            report.write(_report(request, found, run).encode())
             watch.stage("report")
-        _write(request, run.documents, found, texts, old, run.target, meter)
+        _write(request, found, run)
         for complete in filter(None, (run.rejects, report)):
             complete.commit()
         watch.stage("writing")
@@ -204,82 +202,53 @@ def _cut(request: Request, watch: Stopwatch) -> dict[str, Any]:
     return counts
 
 
-def _report(request: Request, found: Passages, texts: TextStream, old: TextStream, meter: console.Meter) -> str:
+def _report(request: Request, found: Passages, run: outputs.OpenRun) -> str:
     """Return the report; the texts that it shows are read again."""
     from lsh import report
 
-    sizes = texts.sizes.read()
-    np.maximum(sizes, 0, out=sizes)
     choice = report.choose_passages(found)
-
-    def show() -> None:
-        meter.reading("report")
-
-    several = request.reading.source_field is not None or len(texts.sources.distinct) > 1
-    new, others = dict(texts.at(choice.positions, show)), dict(old.at(choice.against_positions, show))
-    return report.passages(
-        found,
-        texts={position: record.text for position, record in new.items()},
-        choice=choice,
-        parameters=request.given,
-        ids={position: record.id for position, record in new.items()},
-        sizes=sizes,
-        sources=texts.sources if several else None,
-        against={position: record.text for position, record in others.items()},
-        against_ids={position: record.id for position, record in others.items()},
-    )
+    values = outputs.report_values(request, run, run.old, choice.positions, choice.against_positions)
+    return report.passages(found, choice=choice, sizes=outputs.sizes_of(run.texts), **values)
 
 
-def _write(
-    request: Request,
-    documents: files.Documents,
-    found: Passages,
-    texts: TextStream,
-    old: TextStream,
-    target: files.Target | files.FolderTarget | None,
-    meter: console.Meter,
-) -> None:
+def _write(request: Request, found: Passages, run: outputs.OpenRun) -> None:
     """Write the documents, if they have a target, and the table; put both in place when they are complete."""
-    targets: list[files.Target | files.FolderTarget] = []
+    documents, target, meter, tables = run.documents, run.target, run.meter, list[outputs.AnyTarget]()
     with ExitStack() as opened:
         if target is not None:
             opened.enter_context(target)
-            size, keep = documents.size, np.ones(texts.count, np.bool_)
+            size, keep = documents.size, np.ones(run.texts.count, np.bool_)
             values = cuts = None
             if request.mark is None:
                 keep[found.emptied] = False
                 cuts = _cuts(found, keep)
             else:
-                values = _marks(found, texts)
+                values = _marks(found, run.texts)
             files.write_kept(
                 documents, keep, target, lambda position: meter.bytes("writing", position, size), values, cuts
             )
             meter.bytes("writing", size, size)
         if request.spans is not None:
             table = opened.enter_context(files.Target(request.spans, folder=documents.temporary))
-            targets.append(table)
-            for row in _rows(found, texts, old):
+            tables.append(table)
+            for row in span_rows(found, run.texts, run.old):
                 table.write(files.table_row(*row))
-        targets += [] if target is None else [target]
-        for each in targets:
-            each.complete()
-        for each in targets:  # the documents last: with them the output is complete
-            each.commit()
+        outputs.put_in_place(tables, target)
 
 
-def _by_document(found: Passages) -> Iterator[tuple[int, Array]]:
-    """Yield each document from which something is cut, with the runs: int64, shape ``(c, 2)``."""
+def _by_document(found: Passages) -> tuple[Array, Iterator[Array]]:
+    """Return the documents from which something is cut, and the runs of each: int64, shape ``(c, 2)``."""
     cuts = found.cuts
     documents, starts = np.unique(cuts["document"], return_index=True)
-    runs = np.stack([cuts["start"], cuts["end"]], 1)
-    for document, start, stop in zip(documents.tolist(), starts.tolist(), [*starts[1:].tolist(), len(cuts)]):
-        yield document, runs[start:stop]
+    runs, stops = np.stack([cuts["start"], cuts["end"]], 1), [*starts[1:].tolist(), len(cuts)]
+    return documents, (runs[start:stop] for start, stop in zip(starts.tolist(), stops))
 
 
 def _cuts(found: Passages, keep: Array) -> Iterator[Array | None]:
     """Yield what is cut from each kept document, ``None`` for nothing."""
-    by_document, position = iter(_by_document(found)), 0
-    for document, runs in by_document:
+    documents, runs_of_each = _by_document(found)
+    position = 0
+    for document, runs in zip(documents.tolist(), runs_of_each):
         yield from [None] * int(np.count_nonzero(keep[position:document]))
         if keep[document]:
             yield runs
@@ -289,31 +258,15 @@ def _cuts(found: Passages, keep: Array) -> Iterator[Array | None]:
 
 def _marks(found: Passages, texts: TextStream) -> Iterator[list[bytes]]:
     """Yield the field of --mark for each document; the texts that have passages are read again."""
-    position, chosen = 0, np.unique(found.cuts["document"])
-    for (document, runs), (_, record) in zip(_by_document(found), texts.at(chosen)):
+    documents, runs_of_each = _by_document(found)
+    position = 0
+    for runs, (document, record) in zip(runs_of_each, texts.at(documents)):
         yield from [[b"[]"]] * (document - position)
         characters = np.cumsum(np.frombuffer(record.text or b"", np.uint8) & 0xC0 != 0x80)
         shown = np.concatenate([[0], characters])[runs].tolist()
         yield [json.dumps(shown).encode()]
         position = document + 1
     yield from [[b"[]"]] * (texts.count - position)
-
-
-def _rows(found: Passages, texts: TextStream, old: TextStream) -> Iterator[Sequence[bytes]]:
-    """Yield the rows of --spans, with ids in place of positions."""
-    spans = found.spans
-    sides = spans["side"] if "side" in (spans.dtype.names or ()) else None
-    new = np.ones(len(spans), np.bool_) if sides is None else sides == "new"
-    ids = texts.ids(np.concatenate([spans["document"], spans["kept"][new]]))
-    others = old.ids(spans["kept"][~new])
-    for first in range(0, len(spans), MAX_ROWS):
-        rows, is_new = spans[first : first + MAX_ROWS], new[first : first + MAX_ROWS]
-        kept = np.empty(len(rows), np.object_)
-        kept[is_new], kept[~is_new] = ids.of(rows["kept"][is_new]), others.of(rows["kept"][~is_new])
-        starts, ends, kept_starts = ([b"%d" % at for at in rows[name].tolist()] for name in POSITIONS)
-        cells = [ids.of(rows["document"]), starts, ends, list(kept), kept_starts]
-        cells += [] if sides is None else [[side.encode() for side in rows["side"].tolist()]]
-        yield from zip(*cells)
 
 
 # ---- counts ----

@@ -1,4 +1,4 @@
-"""The rows that ``lsh dedup`` writes about removed documents and clusters, with ids in place of positions."""
+"""The rows that commands write about removed documents, clusters and passages, with ids in place of positions."""
 
 from __future__ import annotations
 
@@ -96,8 +96,7 @@ def _kept_cells(
     for first in range(0, len(table), MAX_ROWS):
         rows = table[first : first + MAX_ROWS]
         cells = [_of_kept(rows, ids.of, old.of), [repr(one).encode() for one in rows["similarity"].tolist()]]
-        cells += [[side.encode() for side in rows["side"].tolist()]] if "side" in (table.dtype.names or ()) else []
-        yield rows, ids, cells
+        yield rows, ids, cells + _sides(rows)
 
 
 def _of_kept(
@@ -110,9 +109,9 @@ def _of_kept(
     return list(found)
 
 
-def is_new(removed: Removed) -> Flags:
-    """Return for each removed document whether the kept one is in INPUT, not in --against."""
-    return removed["side"] == "new" if "side" in (removed.dtype.names or ()) else np.ones(len(removed), np.bool_)
+def is_new(rows: Removed) -> Flags:
+    """Return for each removed document, or each passage, whether the kept one is in INPUT, not in --against."""
+    return rows["side"] == "new" if "side" in (rows.dtype.names or ()) else np.ones(len(rows), np.bool_)
 
 
 def same_id(result: lsh.Deduplication, texts: TextStream, against: TextStream | IndexDocuments) -> bytes | None:
@@ -130,3 +129,20 @@ def cluster_rows(
     ids = texts.ids(np.concatenate([np.empty(0, np.int64), *clusters]))
     for number, members in enumerate(clusters, 1):
         yield from ((b"%d" % number, identity) for identity in ids.of(members))
+
+
+def span_rows(found: lsh.Passages, texts: TextStream, old: TextStream) -> Iterator[Iterable[bytes]]:
+    """Yield the id of the document, start and end, the kept id, and start; with reference documents also the side."""
+    table = found.spans
+    new = is_new(table)
+    ids, others = texts.ids(np.concatenate([table["document"], table["kept"][new]])), old.ids(table["kept"][~new])
+    for first in range(0, len(table), MAX_ROWS):
+        rows = table[first : first + MAX_ROWS]
+        start, end, kept_start = ([b"%d" % at for at in rows[name].tolist()] for name in ("start", "end", "kept_start"))
+        cells = [ids.of(rows["document"]), start, end, _of_kept(rows, ids.of, others.of), kept_start]
+        yield from zip(*cells, *_sides(rows))
+
+
+def _sides(rows: Removed) -> list[list[bytes]]:
+    """Return the column that tells new kept documents from old ones, if there are old ones."""
+    return [[side.encode() for side in rows["side"].tolist()]] if "side" in (rows.dtype.names or ()) else []

@@ -246,6 +246,11 @@ class ReadOptions:
         """Return the named field of the id; ``None`` if none is named, or record numbers are the ids."""
         return None if self.id_field == NO_ID else self.id_field
 
+    @property
+    def adds_ids(self) -> bool:
+        """Whether the first added field is an id, and others are text; a single field is in JSON."""
+        return len(self.added) > 1
+
     def clash(self, names: Iterable[str]) -> Message | None:
         """Return the error message if one of the names is that of an added field."""
         found = next((name for name in names if name in self.added), None)

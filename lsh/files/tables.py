@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from itertools import accumulate, chain
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -49,6 +49,7 @@ from lsh.text.batch import Batch
 from lsh.text.collections import as_batch
 from lsh.text.cuts import without
 
+Value = TypeVar("Value")
 MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and approximate bytes, that are read at once
 MAX_GATHERED = 1 << 26  # bytes of rows that are gathered before they are written as a row group
 BUFFER = 1 << 20  # bytes of a column that are read at once
@@ -295,7 +296,7 @@ class Tables:
         from pyarrow import field, float64, int64, list_, string, types
 
         added, schema = self._options.added, self._schema
-        if len(added) == 1:
+        if not self._options.adds_ids:
             return schema.append(field(added[0], list_(list_(int64()))))
         identity = self._columns(name, schema).identity
         kind = int64() if identity is None else _without_view(self._type(name, schema, identity, ID_FIELD))
@@ -389,11 +390,7 @@ def _with_values(group: Iterator[Any], schema: Any, keep: Flags, values: Iterato
     """Yield batches of rows with the added columns, null for rows without values, and those that are not kept."""
     from pyarrow import RecordBatch
 
-    row = 0
-    for batch in group:
-        kept = keep[row : row + len(batch)]
-        row += len(batch)
-        cells = [next(values) if one else None for one in kept.tolist()]
+    for batch, cells in _with_next(group, keep, values):
         fields = list(schema)[len(batch.schema) :]
         arrays = [
             _cells([None if one is None else one[number] for one in cells], field.type)
@@ -404,13 +401,20 @@ def _with_values(group: Iterator[Any], schema: Any, keep: Flags, values: Iterato
 
 def _with_cuts(group: Iterator[Any], column: str, keep: Flags, cuts: Iterator[Array | None]) -> Iterator[Any]:
     """Yield batches of rows with the texts of a column shortened, and those that are not kept."""
+    for batch, own in _with_next(group, keep, cuts):
+        changed = {place: one for place, one in enumerate(own) if one is not None}
+        yield batch if not changed else _replaced(batch, _path_of(batch.schema, column), changed)
+
+
+def _with_next(
+    group: Iterator[Any], keep: Flags, values: Iterator[Value | None]
+) -> Iterator[tuple[Any, list[Value | None]]]:
+    """Yield batches of rows with what `values` has for each row that is kept, ``None`` for the others."""
     row = 0
     for batch in group:
         kept = keep[row : row + len(batch)]
         row += len(batch)
-        own = [next(cuts) if one else None for one in kept.tolist()]
-        changed = {place: one for place, one in enumerate(own) if one is not None}
-        yield batch if not changed else _replaced(batch, _path_of(batch.schema, column), changed)
+        yield batch, [next(values) if one else None for one in kept.tolist()]
 
 
 def _path_of(schema: Any, column: str) -> list[str]:

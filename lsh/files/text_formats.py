@@ -198,10 +198,10 @@ class _Separated(Reader):
         found = escaped(cell)
         if self._delimiter.encode() in found:
             what, remedy = "the added value", "leave out " + Parameter("added")
-            if len(self.options.added) > 1:  # see `Values`
-                what, remedy = "the id of the kept document,", "use " + Parameter("removed")
+            if self.options.adds_ids:
+                what, remedy = "the id of the kept document", "use " + Parameter("removed")
                 remedy += " in place of " + Parameter("added")
-            cause = f"{what} {decoded(cell)!r}, has the delimiter {self._delimiter!r} in it"
+            cause = f"{what}, {decoded(cell)!r}, has the delimiter {self._delimiter!r} in it"
             problem = f"{cause}, which such a file cannot hold; " + remedy
             raise saying(ValueError(str(problem)), problem)
         return found
@@ -556,7 +556,7 @@ class JsonLines(Reader):
         single added field is given in JSON.
         """
         end = len(raw) - len(raw.rstrip(b" \t\r\n")) + 1
-        has_id = values is not None and len(values) > 1
+        has_id = values is not None and self.options.adds_ids
         is_number = self._first_id(raw) if has_id and self._id_name is not None else None
         if (has_id and is_number is None) or self._clashing.search(raw):
             fields = _DECODER.decode(raw.decode())

@@ -44,7 +44,7 @@ cdef struct Entry:
     # An anchor in kept text, in the list of a key.
     const uint8_t *place
     uint32_t zone
-    uint32_t following               # the next entry plus 1, 0 at the end
+    uint32_t following               # the next entry, 0 at the end
 
 
 cdef struct Zone:
@@ -118,7 +118,7 @@ cdef class Cutter:
 
     cdef size_t limit
     cdef AnchorFinder finder
-    cdef KeyTable table               # the first entry of the list of a key, plus 1
+    cdef KeyTable table               # the first entry of the list of a key, counted from 1
     cdef KeyTable longer              # the same for keys of longer runs
     cdef _Chunks entries, zones
     cdef list texts                   # the chunks of stored text
@@ -135,7 +135,7 @@ cdef class Cutter:
     cdef size_t decided               # windows before this place are decided
     cdef size_t open_start            # behind the last cut: where kept text begins that has no end yet
     cdef size_t cut_start             # where the last cut begins
-    cdef uint32_t open_zone           # its zone plus 1; 0 if it has none yet
+    cdef uint32_t open_zone           # its zone, counted from 1; 0 if it has none yet
     cdef uint32_t place_zone          # the zone of the anchor that was registered last, or the first of the run
     cdef uint32_t *lists              # of each anchor and side: the slot of its key, UINT32_MAX if nothing is kept
     cdef size_t max_lists

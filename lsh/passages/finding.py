@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, get_args
+from operator import attrgetter
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -22,14 +23,15 @@ from lsh.base.budget import MAX_DOCUMENTS, SpilledColumn
 from lsh.base.progress import Progress
 from lsh.base.threads import map_in_order
 from lsh.engine.corpus import MAX_READ, Collection, bound_error, expected_documents
-from lsh.engine.dedup import Running, collections_of
+from lsh.engine.dedup import Running, collections_of, rank_by_priority
 from lsh.engine.index_source import IndexSource
 from lsh.engine.linking import SPREAD, positions_of
 from lsh.engine.matching import check_length, checked_keep
 from lsh.passages.cutting import ROW, RUN, Cutter
 from lsh.passages.repeats import AnchorFinder, KeyTable, passage_keys, passage_runs, unit_keys, unit_runs, units_of
 from lsh.passages.result import Passages, cuts_of
-from lsh.text.batch import Batch, content_keys, extent, num_bytes
+from lsh.text.batch import Batch, content_keys, num_bytes
+from lsh.text.collections import extents
 from lsh.text.shingling import Shingles, ascii_flags, normalizer
 from lsh.typing import Keep, Missing, PassageUnit, Piece, SupportsArray, TextsOrCallable
 
@@ -48,6 +50,8 @@ DOCUMENT_BYTES = 24  # per document, always in memory: flags and positions of th
 ORDERED_BYTES = 40  # the same, if documents have priorities: these, and their order, too
 RUN_ORDER_BYTES = 24  # per run, if they are not decided as they come: their order while it is made
 SIDES = np.array(["new", "old"])
+#: The time of each stage relative to the first one, for the progress.
+STAGE_SHARES = {"passages": 1.0, "texts": 0.8, "deciding": 0.2}
 
 
 @dataclass(frozen=True)
@@ -235,11 +239,10 @@ class _Finding:
         """Read all texts, and note their keys, sizes and hashes."""
         known = [collection.size for collection in self.collections]
         total = None if None in known else sum(filter(None, known))
-
         self._check_bound(total or 0, False)  # an error before any work, where the number is known
 
-        def values_of(make_batch: Callable[[], Batch]) -> tuple[list[Array], int]:
-            batch = make_batch()
+        def values_of(share: _Share) -> tuple[list[Array], int]:
+            batch = share.make_batch()
             content = np.empty(len(batch), np.uint64)
             content_keys(batch, self.secret, content)
             return [*self.compare.keys(batch), batch.sizes(), content], batch.num_missing
@@ -247,7 +250,7 @@ class _Finding:
         for collection in self.collections:
             done = self.offsets[-1]
             shares = self._shares(collection, collection.pieces())
-            for values, missing in map_in_order(values_of, shares, self.run.num_threads, _size_of, MAX_READ):
+            for values, missing in map_in_order(values_of, shares, self.run.num_threads, SIZE_OF, MAX_READ):
                 for column, more in zip((self.keys, self.counts, self.sizes, self.content), values):
                     column.append(more)
                 self.num_missing += missing
@@ -272,22 +275,19 @@ class _Finding:
         """Yield shares of work of some pieces."""
         counted = self.budget.is_bounded and not collection.is_held
         for first, piece in pieces:
-            for start, stop in _parts(piece):
+            for start, stop in extents(piece, SHARE_TEXTS, SHARE_BYTES):
                 size = num_bytes(piece, start, stop) if counted else 0
                 yield _Share(partial(collection.batch, first, piece, start, stop), size)
 
     def _repeated(self) -> KeyTable:
         """Return a table of the keys that occur more than once."""
         needed, threads = SORT_BYTES * len(self.keys), self.run.num_threads
+        parts = threads
         if self.budget.is_bounded:
             self.budget.release_columns()
-            needed = max(needed * threads // max(self.budget.room, 1), 1)
-            parts = min(needed, MAX_PARTS)
-        else:
-            parts = 1
-        parts = max(parts, threads)
+            parts = max(min(needed * threads // max(self.budget.room, 1), MAX_PARTS), threads)
         found = self.budget.column(np.uint64)
-        with self.budget.reserved(SORT_BYTES * len(self.keys) // parts * threads):
+        with self.budget.reserved(needed // parts * threads):
             for keys in map_in_order(lambda part: _repeated_of(self.keys, part, parts), range(parts), threads):
                 found.append(keys)
         table = KeyTable(self.budget.array, len(found))
@@ -318,10 +318,10 @@ class _Finding:
             batches = collection.needed_texts(needed, content_of, self.secret, self.run.report)
             shares = self._needed_shares(collection, batches)
             for share, (runs, data) in map_in_order(
-                lambda share: (share, self.compare.runs(share(), table)),
+                lambda share: (share, self.compare.runs(share.make_batch(), table)),
                 shares,
                 self.run.num_threads,
-                _size_of,
+                SIZE_OF,
                 MAX_READ,
             ):
                 stored.append(share.positions[runs[:, 0]].astype(np.int64) + offset, runs, data)
@@ -334,7 +334,7 @@ class _Finding:
         """Yield shares of work of batches, with the positions of their texts."""
         counted = self.budget.is_bounded and not collection.is_held
         for positions, batch in batches:
-            for start, stop in _parts(batch):
+            for start, stop in extents(batch, SHARE_TEXTS, SHARE_BYTES):
                 size = num_bytes(batch, start, stop) if counted else 0
                 make_batch = partial(Batch, batch, start=start, stop=stop)
                 yield _Share(make_batch, size, positions[start:stop])
@@ -374,11 +374,10 @@ class _Finding:
 
     def _ranks(self, keep: Keep | Array) -> Array:
         """Return the place of each document in the order of priorities."""
-        values: Array = self.sizes.read(0, self.offsets[1]) if isinstance(keep, str) else keep
-        ascending, count = np.argsort(values[::-1], kind="stable"), len(values)  # reversed, so that ties are in order
-        del values
-        ranks = np.empty(count, np.int32)
-        ranks[np.subtract(count - 1, ascending, out=ascending)] = np.arange(count - 1, -1, -1, dtype=np.int32)
+        order = np.empty(self.offsets[1], np.int32)
+        rank_by_priority(keep, self.sizes, order)
+        ranks = np.empty_like(order)
+        ranks[order] = np.arange(len(order), dtype=np.int32)
         return ranks
 
     # ---- the result ----
@@ -424,29 +423,15 @@ class _Finding:
         return Passages(spans, emptied, new, counts, parameters)
 
 
-class _Share:
+class _Share(NamedTuple):
     """Texts that a thread works on: a function that makes their batch, their size, and their positions."""
 
-    __slots__ = ("make_batch", "positions", "size")
-
-    def __init__(self, make_batch: Callable[[], Batch], size: int, positions: Any = None) -> None:
-        self.make_batch, self.size, self.positions = make_batch, size, positions
-
-    def __call__(self) -> Batch:
-        return self.make_batch()
+    make_batch: Callable[[], Batch]
+    size: int
+    positions: Array = np.empty(0, np.int32)
 
 
-def _size_of(share: _Share) -> int:
-    return share.size
-
-
-def _parts(piece: Piece) -> Iterator[tuple[int, int]]:
-    """Yield where the shares of a piece start and stop."""
-    start, total = 0, len(piece)
-    while start < total:
-        stop = extent(piece, start, min(start + SHARE_TEXTS, total), SHARE_BYTES)
-        yield start, stop
-        start = stop
+SIZE_OF = attrgetter("size")  # of a share
 
 
 def _repeated_of(keys: SpilledColumn, part: int, parts: int) -> Array:

@@ -14,7 +14,7 @@ from lsh.base.wording import counted
 from lsh.text.batch import Batch
 from lsh.text.collections import each_piece
 from lsh.text.columns import Column
-from lsh.text.cuts import without
+from lsh.text.cuts import encoded, without
 from lsh.typing import Text, TextsOrCallable
 
 __all__ = ["Passages"]
@@ -162,7 +162,7 @@ class Passages:
         number = checks.whole_number("document", document, None)
         if not 0 <= number < self._size:
             raise IndexError(f"document must be from 0 to {self._size - 1}, got {number}")
-        data = _bytes_of(checks.instance("text", text, str, "a str"))
+        data = encoded(checks.instance("text", text, str, "a str"))
         first, last = np.searchsorted(self.spans["document"], [number, number + 1])
         rows = self.spans[first:last].copy()
         _check_length(rows, data, number)
@@ -196,10 +196,6 @@ def _texts_of(piece: Any) -> Iterator[Any]:
             yield text if text is None or as_bytes else text.decode("utf-8", "surrogatepass")
 
 
-def _bytes_of(text: Any) -> bytes:
-    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
-
-
 def _check_length(rows: NDArray[np.void], data: bytes, number: int) -> None:
     if len(rows) and int(rows["end"].max()) > len(data):
         reason = f"must be the text that was searched; it has {len(data):,} bytes as UTF-8, fewer than where a passage "
@@ -210,7 +206,7 @@ def _without(text: Any, cuts: NDArray[np.void], number: int) -> Any:
     """Return a text without some runs, of the same type."""
     if not isinstance(text, checks.TEXT_TYPES):
         raise errors.bad_type(f"texts[{number}]", f"must be the text that was searched, got {type(text).__name__}")
-    data = _bytes_of(text)
+    data = encoded(text)
     _check_length(cuts, data, number)
     left = without(data, np.stack([cuts["start"], cuts["end"]], 1))
     if isinstance(text, str):

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from lsh.base import checks, errors
-from lsh.base.version import __version__
 from lsh.engine.result import Deduplication
 from lsh.report import charts, drawing, page, pairs, recall
 from lsh.report.choice import Choice, Pair, checked_result, checked_sizes, choose, sides
@@ -137,7 +136,6 @@ def html(
         page.element("div", charts.removals(run), charts.s_curve(run, measured, group), class_="columns"),
         page.contents(sections),
         *sections,
-        page.element("footer", f"Made by lsh {__version__}. This file is complete and loads nothing else."),
     ]
     return page.document("Deduplication report", page.joined(parts))
 

@@ -54,20 +54,26 @@ def header(run: DeduplicationRun, measured: MeasuredRecall | None, group: PairGr
     how = f"at a Jaccard similarity of {run.threshold:g}" if run.verify else "by shared bands, without verification"
     verb = " is a duplicate" if counts["removed"] == 1 else " are duplicates"
     accent = element("span", f"{counts['removed']:,} of {counted(counts['documents'], 'document')}", class_="accent")
-    cells = [
-        element("div", element("dt", name), element("dd", figure, class_="figure"), element("dd", more, class_="more"))
-        for name, figure, more in (*_removal_tiles(run), *_recall_tiles(run, measured, group), *_pair_tiles(run))
-    ]
-    return element(
-        "header",
-        element("p", f"Deduplication {how}{old}", class_="over"),
-        element("h1", accent, verb),
-        element("dl", *cells, class_="tiles"),
-        element("p", _about_pairs(run), class_="note"),
-    )
+    tiles = (*_removal_tiles(run), *_recall_tiles(run, measured, group), *_pair_tiles(run))
+    return titled(f"Deduplication {how}{old}", accent, verb, tiles, _about_pairs(run))
 
 
 Tile = tuple[str, str, str]  # name, figure and explanation; there are eight, which fill rows of two and of four
+
+
+def titled(over: str, accent: Html, title: str, tiles: Iterable[Tile], note: str) -> Html:
+    """Return the header of a page: a line, the title, which begins with `accent`, the tiles and a note."""
+    cells = [
+        element("div", element("dt", name), element("dd", figure, class_="figure"), element("dd", more, class_="more"))
+        for name, figure, more in tiles
+    ]
+    return element(
+        "header",
+        element("p", over, class_="over"),
+        element("h1", accent, title),
+        element("dl", *cells, class_="tiles"),
+        element("p", note, class_="note"),
+    )
 
 
 def _removal_tiles(run: DeduplicationRun) -> Iterator[Tile]:

@@ -14,6 +14,8 @@ from html import escape
 from importlib import resources
 from typing import NamedTuple
 
+from lsh.base.version import __version__
+
 # Characters that a parser of HTML drops or changes, or that UTF-8 cannot hold: controls, surrogates, noncharacters.
 _UNSAFE = {
     **{c: 0x2400 + c for c in range(0x20) if chr(c) not in "\t\n"},
@@ -154,7 +156,8 @@ def document(title: str, body: Html) -> str:
         element("title", title),
         element("style", style),
     ]
-    parts = [element("head", *head), element("body", element("main", body), element("script", script))]
+    footer = element("footer", f"Made by lsh {__version__}. This file is complete and loads nothing else.")
+    parts = [element("head", *head), element("body", element("main", body, footer), element("script", script))]
     return f"<!doctype html>\n{element('html', *parts, lang='en')}\n"
 
 

@@ -17,11 +17,12 @@ from lsh.base import checks, errors
 from lsh.base.version import __version__
 from lsh.base.wording import counted, size
 from lsh.passages.result import Passages
-from lsh.report.choice import checked_sizes
-from lsh.report.drawing import MAX_SOURCES, MAX_VALUES, parameter_table, percent
+from lsh.report.choice import checked_sizes, sides
+from lsh.report.drawing import MAX_SOURCES, MAX_VALUES, parameter_table, percent, titled
 from lsh.report.lookup import MAX_NAME_LENGTH, TextLookup, checked_length, decoded, shortened
 from lsh.report.page import Cell, Html, bar, count, document, element, joined, section, table
-from lsh.typing import Indexed, Text, TextsByPosition, TextStream
+from lsh.text.cuts import encoded
+from lsh.typing import Indexed, TextsByPosition, TextStream
 
 MAX_ROWS = 25  # kept passages in a table
 SHOWN = 5  # pairs side by side of each kind
@@ -109,7 +110,7 @@ def choose_passages(found: Passages) -> PassageChoice:
 def _kept_passages(found: Passages) -> NDArray[np.void]:
     """Return the runs of kept text that spans refer to: overlapping ones are one run, and a unit is one by itself."""
     spans, count = found.spans, len(found.spans)
-    old = spans["side"] == "old" if "side" in (spans.dtype.names or ()) else np.zeros(count, np.bool_)
+    old = sides(spans) == "old"
     order = np.lexsort((spans["kept_start"], spans["kept"], old))
     old, document, start = old[order], spans["kept"][order], spans["kept_start"][order]
     lengths = (spans["end"] - spans["start"])[order]
@@ -120,9 +121,7 @@ def _kept_passages(found: Passages) -> NDArray[np.void]:
     is_first = np.ones(count, np.bool_)
     is_first[1:] = (document[1:] != document[:-1]) | (old[1:] != old[:-1])
     end = start + lengths
-    base = (np.cumsum(is_first) - 1) * (
-        int(end.max(initial=0)) + 1
-    )  # so that the largest end before is of one document
+    base = np.cumsum(is_first) * (int(end.max(initial=0)) + 1)  # so that the largest end before is of one document
     last = np.maximum.accumulate(end + base) - base
     if found.parameters["unit"] == "bytes":
         is_first[1:] |= start[1:] >= last[:-1]
@@ -227,22 +226,19 @@ def passages(
     if old is not None:
         old.read(choice.against_positions)
     run = _Run(found, choice, new, old)
-    sections = [
+    lengths = None if sizes is None else checked_sizes(sizes, number)
+    parts = [
+        _header(found, choice.total),
         _kept_table(run, "Cut most often", choice.frequent, "often"),
         _kept_table(run, "Cutting most", choice.heaviest, "most"),
         _side_by_side(run),
-        *(
-            []
-            if sources is None
-            else [_by_source(found, sources, None if sizes is None else checked_sizes(sizes, number))]
-        ),
+        Html() if sources is None else _by_source(found, sources, lengths),
         parameter_table(_values(found, parameters or {})),
     ]
-    footer = element("footer", f"Made by lsh {__version__}. This file is complete and loads nothing else.")
-    return document("Report of passages", joined([_header(found), *sections, footer]))
+    return document("Report of passages", joined(parts))
 
 
-def _header(found: Passages) -> Html:
+def _header(found: Passages, num_kept: int) -> Html:
     """Show what the run cut, and its figures."""
     counts, given = found.summary(), found.parameters
     unit = {"bytes": "passages", "line": "lines", "paragraph": "paragraphs"}[given["unit"]]
@@ -261,34 +257,19 @@ def _header(found: Passages) -> Html:
             f"{percent(counts['cut_documents'] / max(counts['documents'], 1))} of {counts['documents']:,}",
         ),
         ("Documents emptied", f"{counts['emptied']:,}", "nothing of them is left"),
-        ("Kept passages", f"{len(_kept_passages(found)):,}", "in place of those that are cut"),
+        ("Kept passages", f"{num_kept:,}", "in place of those that are cut"),
         ("Median length", f"{int(np.median(lengths)) if len(lengths) else 0:,}", "bytes of a passage that is cut"),
         ("Longest", f"{int(lengths.max(initial=0)):,}", "bytes"),
         (
             "For old documents",
-            f"{_for_old(found):,}",
+            f"{np.count_nonzero(sides(found.spans) == 'old'):,}",
             f"of {counts['old']:,} old documents" if counts["old"] else "there are none",
         ),
     )
-    cells = [
-        element("div", element("dt", name), element("dd", figure, class_="figure"), element("dd", more, class_="more"))
-        for name, figure, more in tiles
-    ]
     accent = element("span", counted(counts["spans"], "passage"), class_="accent")
     words = f" cut from {counts['cut_documents']:,} of {counted(counts['documents'], 'document')}"
     about = "Of several equal passages one is kept. Lengths and positions are bytes of the texts as UTF-8."
-    return element(
-        "header",
-        element("p", f"Repeated {unit}{old}", class_="over"),
-        element("h1", accent, words),
-        element("dl", *cells, class_="tiles"),
-        element("p", about, class_="note"),
-    )
-
-
-def _for_old(found: Passages) -> int:
-    spans = found.spans
-    return int((spans["side"] == "old").sum()) if "side" in (spans.dtype.names or ()) else 0
+    return titled(f"Repeated {unit}{old}", accent, words, tiles, about)
 
 
 # ---- kept passages ----
@@ -310,7 +291,7 @@ def _kept_table(run: _Run, title: str, numbers: Iterable[int], name: str) -> Htm
 def _kept_row(run: _Run, kept: Any) -> tuple[Cell, ...]:
     lookup = run.side(bool(kept["old"]))
     document = int(kept["document"])
-    data = _bytes_of(lookup.text(document))[int(kept["start"]) : int(kept["end"])]
+    data = encoded(lookup.text(document))[int(kept["start"]) : int(kept["end"])]
     start = " ".join(_shown(data[: 8 * EXCERPT_LENGTH]).split())
     excerpt = element("bdi", shortened(start, EXCERPT_LENGTH), class_="excerpt", dir="auto")
     place = joined([lookup.shown_id(document), " old" if kept["old"] else ""])
@@ -353,7 +334,7 @@ def _pair(run: _Run, kept: Any) -> Html:
     is_old, start = bool(kept["old"]), int(row["kept_start"])
     left = run.side(is_old)
     kept_words, cut_words = (
-        _around(_bytes_of(lookup.text(document)), begin, begin + length)
+        _around(encoded(lookup.text(document)), begin, begin + length)
         for lookup, document, begin in (
             (left, int(row["kept"]), start),
             (run.new, int(row["document"]), int(row["start"])),
@@ -401,15 +382,11 @@ def _around(data: bytes, start: int, end: int) -> Html:
     return joined(parts)
 
 
-def _bytes_of(text: Text) -> bytes:
-    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
-
-
 def _shown(data: bytes) -> str:
     """Return a part of a text, from the first whole character on."""
     while data and data[0] & 0xC0 == 0x80:
         data = data[1:]
-    return data.decode("utf-8", "ignore" if len(data) else "replace")
+    return data.decode("utf-8", "ignore")
 
 
 # ---- sources and parameters ----

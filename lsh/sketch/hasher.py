@@ -23,8 +23,8 @@ from lsh.sketch.rows import CONFIDENCE, one_fingerprint, one_or_many
 from lsh.sketch.rows import wilson_interval as wilson_interval
 from lsh.sketch.seeds import MAX_FSS_SEEDS as MAX_FSS_SEEDS
 from lsh.sketch.seeds import fss_seed, least_random_state, murmur3_seeds
-from lsh.text.batch import Batch, extent
-from lsh.text.collections import allows_missing, pieces
+from lsh.text.batch import Batch
+from lsh.text.collections import allows_missing, extents, pieces
 from lsh.text.shingling import Shingles, ascii_flags, checked_shingles, normalizer
 from lsh.typing import Array, Fingerprint, Fingerprints, HashBytes, Missing, Piece, Scheme, Text, Texts
 
@@ -648,11 +648,7 @@ def work_shares(
 
     A share has at most `max_texts` texts, and about `times` the bytes of `_SHARE_BYTES`.
     """
-    start, total = 0, len(piece)
-    while start < total:
-        stop = extent(piece, start, min(start + max_texts, total), times * _SHARE_BYTES[hasher._kind])
-        yield start, stop
-        start = stop
+    return extents(piece, max_texts, times * _SHARE_BYTES[hasher._kind])
 
 
 def batch_fingerprints(hasher: MinHasher, batch: Batch) -> Array:

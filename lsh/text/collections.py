@@ -17,7 +17,7 @@ from typing import Any, get_args
 import numpy as np
 
 from lsh.base import checks, errors
-from lsh.text.batch import Batch, gather, num_bytes
+from lsh.text.batch import Batch, extent, gather, num_bytes
 from lsh.text.columns import Column, Columns, fixed_width, is_arrow
 from lsh.typing import Missing, Piece, Pieces
 
@@ -157,6 +157,15 @@ def _row_ranges(name: str, table: Any, column_name: str) -> Iterator[tuple[int, 
             stop = max(int(np.searchsorted(totals, before + PIECE_BYTES, side="right")), start + 1)
             yield first + start, first + stop
             start = stop
+
+
+def extents(piece: Piece, max_texts: int, size: int) -> Iterator[tuple[int, int]]:
+    """Divide a piece: yield where each part starts and stops, of at most `max_texts` texts and about `size` bytes."""
+    start, total = 0, len(piece)
+    while start < total:
+        stop = extent(piece, start, min(start + max_texts, total), size)
+        yield start, stop
+        start = stop
 
 
 def _holds_objects(name: str, texts: Any) -> bool:

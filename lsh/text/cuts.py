@@ -1,8 +1,14 @@
-"""Texts without some of their runs."""
+"""Texts as UTF-8, in which runs of text have their positions, and without some of these runs."""
 
 from __future__ import annotations
 
 from lsh.base.arrays import Array
+from lsh.typing import Text
+
+
+def encoded(text: Text) -> bytes:
+    """Return a text as UTF-8."""
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
 
 
 def without(data: bytes, cuts: Array) -> bytes:

@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 SOURCES = {".c", ".h", ".cpp", ".pyx", ".pxd"}
-MAX_WHEEL = 1_000_000  # bytes, on x86-64 with three levels of kernels; two fifths of it are Python modules
+MAX_WHEEL = 900_000  # bytes, on x86-64 with three levels of kernels; two fifths of it are Python modules
 METADATA = re.compile(r"PKG-INFO|setup\.cfg|[^/]+\.egg-info/.*")
 
 

@@ -54,15 +54,6 @@ LEVELS = ("avx512", "avx2", "neon", "baseline")
 LEVEL_VARIABLE = "LSH_SIMD"
 
 
-cdef bint _is_unit(int unit) noexcept:
-    return unit in (c.LSH_BYTE, c.LSH_CHAR, c.LSH_WORD)
-
-
-cdef bint _is_size(size_t n) noexcept:
-    """Tell whether n is a valid number of units: additions to it must not overflow."""
-    return 1 <= n <= <size_t> -1 // 2
-
-
 # ---- the level ----
 
 def simd_levels():
@@ -204,8 +195,6 @@ def shingles(Batch batch not None, int unit, size_t n, int flags=0):
     cdef c.lsh_document document
     cdef Words words = Words(NULL, 0)
     cdef Py_ssize_t i
-    if not _is_size(n) or not _is_unit(unit):
-        raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
     result = []
     need_word_table()
     try:
@@ -391,11 +380,6 @@ cdef class Fingerprinter:
                   int flags=0):
         cdef size_t i
         cdef uint32_t *permutation
-        if not _is_size(n) or k < 1 or not _is_unit(unit) or scheme not in (MURMUR3_32, MURMUR3_64, FSS):
-            raise ValueError("n and k must be 1 or more, unit and scheme values of UNIT_CODES and SCHEME_CODES")
-        if <size_t> seeds.shape[0] != (1 if scheme == FSS else k) or (scheme == FSS and k > c.LSH_MAX_FSS):
-            raise ValueError("fss takes one seed and at most 4,096 components, murmur3 as many seeds as components")
-        check_aligned(&seeds[0], sizeof(uint32_t))
         if unit == c.LSH_WORD:
             need_word_table()
         self.scheme, self.unit, self.n, self.k, self.seed = scheme, <c.lsh_unit> unit, n, k, seeds[0]
@@ -473,9 +457,6 @@ cdef class Fingerprinter:
         cdef _Scratch scratch
         cdef Py_ssize_t i
         cdef size_t longest = 0
-        if out.shape[0] != batch.count or <size_t> out.shape[1] != self.k:
-            raise ValueError(f"out must have shape ({batch.count}, {self.k}), got ({out.shape[0]}, {out.shape[1]})")
-        check_aligned(&out[0, 0], sizeof(component))
         for i in range(batch.count):
             longest = max(longest, <size_t> batch.lengths[i])
         scratch = self._scratch(longest)
@@ -548,8 +529,6 @@ def count_equal(a not None, b not None):
     """
     cdef Py_ssize_t i, j
     cdef size_t width = a.itemsize
-    if a.dtype != b.dtype or a.dtype not in (np.uint32, np.uint64) or a.shape[1:] != b.shape[1:] or not a.shape[1]:
-        raise ValueError(f"rows must have as many components, of one type, got {a.shape} and {b.shape}")
     found = np.zeros((len(a), len(b)), np.int64)
     cdef int64_t[:, ::1] out = found
     cdef const uint8_t[:, ::1] rows = a.view(np.uint8), others = b.view(np.uint8)
@@ -583,40 +562,20 @@ def band_keys(rows not None, const size_t[::1] bounds not None, uint64_t[:, ::1]
     out : numpy.ndarray
         Receives the keys: uint64, shape ``(bands, n)``.
     """
-    cdef size_t *own = <size_t *> resize(NULL, bounds.shape[0], sizeof(size_t))
-    cdef Py_ssize_t i
-    for i in range(bounds.shape[0]):
-        own[i] = bounds[i]  # the caller's may change while the GIL is released
-    try:
-        if rows.dtype == np.uint32:
-            _band_keys[uint32_t](rows, own, bounds.shape[0], out)
-        else:
-            _band_keys[uint64_t](rows, own, bounds.shape[0], out)
-    finally:
-        free(own)
+    if rows.dtype == np.uint32:
+        _band_keys[uint32_t](rows, bounds, out)
+    else:
+        _band_keys[uint64_t](rows, bounds, out)
 
 
-cdef int _band_keys(const unsigned_component[:, :] rows, const size_t *bounds, Py_ssize_t num_bounds,
-                    uint64_t[:, ::1] out) except -1:
-    cdef size_t count = rows.shape[0], k = rows.shape[1], bands = out.shape[0], step = 0
-    cdef Py_ssize_t i
-    if num_bounds < 2 or out.shape[0] != num_bounds - 1 or out.shape[1] != rows.shape[0]:
-        raise ValueError("out must have shape (bands, rows)")
-    for i in range(num_bounds):
-        if bounds[i] > k or (i > 0 and bounds[i] < bounds[i - 1]):
-            raise ValueError(f"bounds must ascend and be at most the {k} components of a row, got {bounds[i]}")
+cdef int _band_keys(const unsigned_component[:, :] rows, const size_t[::1] bounds, uint64_t[:, ::1] out) except -1:
+    cdef size_t count = rows.shape[0], step = <size_t> rows.strides[0] // sizeof(unsigned_component)
+    if count == 0:
+        return 0
     check_aligned(&rows[0, 0], sizeof(unsigned_component))
-    check_aligned(&out[0, 0], sizeof(uint64_t))
-    if count > 1:  # a single row has no distance to another
-        step = <size_t> rows.strides[0] // sizeof(unsigned_component)
-        if rows.strides[0] < 0 or step < k or <size_t> rows.strides[0] % sizeof(unsigned_component):
-            raise ValueError(f"rows must be at least {k} components apart, got a distance of {rows.strides[0]} bytes")
-    if k > 1 and rows.strides[1] != sizeof(unsigned_component):
-        raise ValueError("the components of a row must be contiguous")
-    if count and k:
-        with nogil:
-            if unsigned_component is uint64_t:
-                chosen_kernels().band_keys_64(&rows[0, 0], count, step, bounds, bands, &out[0, 0], count)
-            else:
-                chosen_kernels().band_keys_32(&rows[0, 0], count, step, bounds, bands, &out[0, 0], count)
+    with nogil:
+        if unsigned_component is uint64_t:
+            chosen_kernels().band_keys_64(&rows[0, 0], count, step, &bounds[0], out.shape[0], &out[0, 0], count)
+        else:
+            chosen_kernels().band_keys_32(&rows[0, 0], count, step, &bounds[0], out.shape[0], &out[0, 0], count)
     return 0

@@ -1,4 +1,4 @@
-# Memory for the compiled modules, and objects that one thread at a time may use: inline functions.
+# Memory for the compiled modules, and the alignment of callers' arrays: inline functions.
 
 from libc.stdlib cimport realloc
 
@@ -16,13 +16,6 @@ cdef inline void *resize(void *memory, size_t count, size_t size) except NULL no
         with gil:
             raise MemoryError()
     return resized
-
-
-cdef inline int acquire(lock) except -1:
-    """Acquire the lock of an object, which threads must not share; an error where it is in use."""
-    if not lock.acquire(False):
-        raise RuntimeError("this object is in use, by another thread or below this call; give each thread its own")
-    return 0
 
 
 cdef inline int check_aligned(const void *first, size_t size) except -1:

@@ -17,7 +17,6 @@ cdef class Similarity:
     cdef int64_t checked                   # the work at the last check for signals
     cdef const lsh_kernels *kernels
     cdef ShingleSets sets
-    cdef object lock                       # where there are no sets, which have their own
     cdef const uint8_t[:, ::1] matrix      # the bytes of sketches or fingerprints, kept alive
     cdef const uint8_t *first_row          # where they are
     cdef size_t width                      # bytes of a component
@@ -26,8 +25,6 @@ cdef class Similarity:
     cdef size_t min_equal
     cdef readonly Py_ssize_t count
 
-    cdef int begin(self) except -1
-    cdef int end(self) except -1
     cdef const uint8_t *_row(self, Py_ssize_t document) noexcept nogil
     cdef size_t _equal(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil
     cdef double value(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil

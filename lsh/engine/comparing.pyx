@@ -12,11 +12,9 @@ from libc.string cimport memcpy, memmove
 
 from lsh cimport _kernels as c
 from lsh.base.components cimport find
-from lsh.base.memory cimport acquire, resize
+from lsh.base.memory cimport resize
 from lsh._minhash cimport check_signals, chosen_kernels
 from lsh.text.sets cimport ShingleSets
-
-import threading
 
 import numpy as np
 
@@ -27,17 +25,6 @@ cdef enum:
     GATHERED = 1 << 13  # words of low bits that are brought together
     CHECKED_SKETCHES = 1 << 24  # sketches compared between two checks for signals: a tenth of a second
     SKETCH_WORK = 64  # bytes of work that a comparison of sketches counts for
-
-
-cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
-
-
-cdef object _checked_places(name, places, Py_ssize_t count, Py_ssize_t stop, Py_ssize_t minimum=0):
-    """Return a copy of `count` numbers, which must be from `minimum` to stop - 1."""
-    own = np.array(places, np.int32).reshape(-1)
-    if len(own) != count or (count and (own.min() < minimum or own.max() >= stop)):
-        raise ValueError(f"{name} must be {count} numbers from {minimum} to {stop - 1}")
-    return own
 
 
 cdef class Similarity:
@@ -57,33 +44,12 @@ cdef class Similarity:
     """
 
     def __cinit__(self, matrix not None, ShingleSets sets, texts, size_t min_equal):
-        own = np.asarray(matrix)  # a subclass may report another shape or type
-        if (not isinstance(matrix, np.ndarray) or own.ndim != 2 or own.shape[1] < 1 or not own.flags.c_contiguous
-                or not own.flags.aligned
-                or own.dtype not in ((np.uint32, np.uint64) if sets is None else (np.uint8,))):
-            raise ValueError("matrix must be C-contiguous: sketches (uint8) beside sets, whole fingerprints without")
         self.kernels, self.sets, self.min_equal = chosen_kernels(), sets, min_equal
-        self.lock = threading.Lock()
-        self.k, self.width = own.shape[1], own.itemsize
-        self.matrix = own.view(np.uint8)
-        self.first_row = &self.matrix[0, 0] if len(own) else NULL
-        self.count = len(own)
-        if self.count > _MAX_DOCUMENTS:
-            raise ValueError(f"matrix must have at most {_MAX_DOCUMENTS} rows, got {self.count}")
+        self.count, self.k, self.width = len(matrix), matrix.shape[1], matrix.itemsize
+        self.matrix = matrix.view(np.uint8)
+        self.first_row = &self.matrix[0, 0] if self.count else NULL
         if sets is not None:
-            self.texts = _checked_places("texts", texts, self.count, sets.batch.count, -1)
-
-    cdef int begin(self) except -1:
-        """Acquire this object, and its sets, for some comparisons."""
-        if self.sets is None:
-            return acquire(self.lock)
-        return self.sets.begin()
-
-    cdef int end(self) except -1:
-        if self.sets is None:
-            self.lock.release()
-            return 0
-        return self.sets.end()
+            self.texts = np.ascontiguousarray(texts, np.int32)
 
     cdef const uint8_t *_row(self, Py_ssize_t document) noexcept nogil:
         return self.first_row + <size_t> document * self.k * self.width
@@ -185,15 +151,10 @@ cdef class Pairs:
     cdef double[::1] value             # and its outcome
     cdef double threshold
 
-    def __cinit__(self, Similarity similarity not None, const int32_t[:, ::1] links not None, firsts not None,
-                  double threshold):
+    def __cinit__(self, Similarity similarity not None, const int32_t[:, ::1] links not None,
+                  const int32_t[::1] firsts not None, double threshold):
         cdef Py_ssize_t count = links.shape[1]
-        if count and not (-1 <= np.min(links) and np.max(links) < count):
-            raise ValueError("links must lead to documents")
-        self.similarity, self.links, self.threshold = similarity, links, threshold
-        self.firsts = _checked_places("firsts", firsts, count, count)
-        if similarity.count != count:
-            raise ValueError("similarity and links must be of the same documents")
+        self.similarity, self.links, self.firsts, self.threshold = similarity, links, firsts, threshold
         self.stamp = np.full(count, -1, np.int32)
         self.compared = np.full(count, -1, np.int32)
         self.value = np.zeros(count)
@@ -216,62 +177,46 @@ cdef class Pairs:
         """
         cdef Py_ssize_t last = document, total = 0, found = 0
         cdef int64_t before = self.similarity.work
-        if not -1 <= stop <= document < self.links.shape[1]:
-            raise ValueError("document and stop must lie within the documents")
-        self.similarity.begin()
-        try:
-            while last > stop and (total <= max_candidates or last == document):
-                total += self._count(last)
-                last -= 1
-            documents, partners, values = np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total)
-            while document > last and self.similarity.work - before <= RUN:
-                found = self._verify(<int32_t> document, found, documents, partners, values)
-                document -= 1
-        finally:
-            self.similarity.end()
+        while last > stop and (total <= max_candidates or last == document):
+            total += self._count(last)
+            last -= 1
+        documents, partners, values = np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total)
+        while document > last and self.similarity.work - before <= RUN:
+            found = self._verify(<int32_t> document, found, documents, partners, values)
+            document -= 1
         order = np.lexsort((-partners[:found], -documents[:found]))
         return document, documents[order], partners[order], values[order]
 
-    cdef Py_ssize_t _count(self, Py_ssize_t document) except -1 nogil:
+    cdef Py_ssize_t _count(self, Py_ssize_t document) noexcept nogil:
         """Count the members of the document's chains, with repeats."""
-        cdef Py_ssize_t band, found = 0, most = self.links.shape[0] * self.links.shape[1]
+        cdef Py_ssize_t band, found = 0
         cdef int32_t other
         for band in range(self.links.shape[0]):
-            other = self._link(band, document)
+            other = self.links[band, document]
             while other >= 0:
                 found += 1
-                other = self._link(band, other)
-                if found > most:
-                    with gil:
-                        raise ValueError("links must not lead back to where they come from")
+                other = self.links[band, other]
         return found
-
-    cdef inline int32_t _link(self, Py_ssize_t band, Py_ssize_t document) noexcept nogil:
-        """The document that `document` is linked to, -1 for none or for a number out of range."""
-        cdef int32_t other = self.links[band, document]
-        return other if other < self.links.shape[1] else -1
 
     cdef Py_ssize_t _verify(self, int32_t document, Py_ssize_t found, int32_t[::1] documents, int32_t[::1] partners,
                             double[::1] values) except -1:
         """Write the pairs of a document from `found` on; return where they end."""
-        cdef Py_ssize_t band, seen, most = self.links.shape[1]
+        cdef Py_ssize_t band
         cdef int32_t other, first
         with nogil:
             for band in range(self.links.shape[0]):
-                other = self._link(band, document)
-                seen = 0
-                while other >= 0 and seen < most:
-                    seen += 1
+                other = self.links[band, document]
+                while other >= 0:
                     if self.stamp[other] != document:
                         self.stamp[other] = document
                         first = self.firsts[other]
                         if self.compared[first] != document:
                             self.compared[first] = document
                             self.value[first] = self.similarity.value(self.firsts[document], first, self.threshold)
-                        if self.value[first] >= self.threshold and found < partners.shape[0]:
+                        if self.value[first] >= self.threshold:
                             documents[found], partners[found], values[found] = document, other, self.value[first]
                             found += 1
-                    other = self._link(band, other)
+                    other = self.links[band, other]
         return found
 
 
@@ -553,9 +498,6 @@ def keep_similar(const int32_t[::1] members not None, const uint32_t[::1] ends n
     cdef Py_ssize_t most_gathered
     cdef const uint64_t *given = NULL
     cdef int64_t pairs = 0, old
-    cdef bint is_valid = True
-    if rows.shape[0] != n or n > _MAX_DOCUMENTS or bits > 8 or (bits and low_bits.shape[1] % bits):
-        raise ValueError(f"rows must be of {n} members, and low_bits have {bits} words, or a multiple")
     among.kernels, among.size = chosen_kernels(), low_bits.shape[1]
     among.words, among.bits, among.max_different = low_bits.shape[1] // bits if bits else 0, bits, max_different
     among.old_from, among.only_old, among.limit = old_from, only_old, limit
@@ -563,13 +505,8 @@ def keep_similar(const int32_t[::1] members not None, const uint32_t[::1] ends n
         given = &low_bits[0, 0]
     most_gathered = GATHERED // max(among.size, <size_t> 1)
     with nogil:
-        for i in range(n if bits else 0):
-            is_valid &= 0 <= rows[i] < count
-        for i in range(ends.shape[0] if is_valid else 0):
+        for i in range(ends.shape[0]):
             end = ends[i]
-            is_valid = begin < end <= n
-            if not is_valid:
-                break
             among.documents, old = &members[begin], 0
             if end - begin > most_gathered:
                 among.low_bits, among.rows = given, &rows[begin]
@@ -583,8 +520,6 @@ def keep_similar(const int32_t[::1] members not None, const uint32_t[::1] ends n
             pairs += (_pairs(end - begin - old) if not only_old else 0) + old * (end - begin - old)
             among.divide(end - begin)
             begin = end
-    if not is_valid:
-        raise ValueError("ends must ascend within the members, and rows be rows of low_bits")
     links = np.empty((among.found, 2), np.int32)
     cdef int32_t[:, ::1] out = links
     if among.found:

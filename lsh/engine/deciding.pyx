@@ -16,7 +16,6 @@ from libc.string cimport memset
 from lsh.engine.comparing cimport FILTERED, RUN, Similarity
 from lsh.engine.families cimport Family
 from lsh.base.components cimport find, flatten, root_of, unite
-from lsh.base.memory cimport acquire
 
 import threading
 
@@ -28,9 +27,6 @@ cdef enum:
 
 MAX_NEAR = NEAR
 
-cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
-
-
 cdef class Components:
     """The connected components of documents.
 
@@ -41,13 +37,9 @@ cdef class Components:
     """
 
     cdef int32_t[::1] parents  # of each document an earlier member of its component, or itself
-    cdef object lock
 
     def __cinit__(self, Py_ssize_t count):
-        if not 0 <= count <= _MAX_DOCUMENTS:
-            raise ValueError(f"count must be 0 to {_MAX_DOCUMENTS} documents, got {count}")
         self.parents = np.arange(count, dtype=np.int32)
-        self.lock = threading.Lock()
 
     def connect(self, const int32_t[:, ::1] pairs not None, const int32_t[::1] numbers not None):
         """Connect documents pair by pair.
@@ -60,22 +52,9 @@ cdef class Components:
             int32: the number of each document by these numbers.
         """
         cdef Py_ssize_t i
-        cdef int32_t pair[2]
-        cdef uint32_t count = <uint32_t> self.parents.shape[0]
-        cdef bint inside = True
-        _check_pairs(pairs)
-        acquire(self.lock)
-        try:
-            with nogil:
-                for i in range(pairs.shape[0]):
-                    inside = renumber(pairs, i, numbers, count, pair)
-                    if not inside:
-                        break
-                    unite(&self.parents[0], pair[0], pair[1])
-        finally:
-            self.lock.release()
-        if not inside:
-            raise ValueError(f"documents must be from 0 to {<Py_ssize_t> count - 1}")
+        with nogil:
+            for i in range(pairs.shape[0]):
+                unite(&self.parents[0], numbers[pairs[i, 0]], numbers[pairs[i, 1]])
 
     def order(self):
         """Return the documents component by component; those of a component, and the components, by first number.
@@ -87,48 +66,26 @@ cdef class Components:
         starts : numpy.ndarray
             int64, shape ``(components + 1,)``: where each component begins in `documents`, and n.
         """
-        cdef int32_t i, root, found = 0, count = <int32_t> self.parents.shape[0]
+        cdef int32_t i, root, count = <int32_t> self.parents.shape[0]
         cdef int64_t at = 0
         documents, ends = np.empty(count, np.int32), np.zeros(count, np.int64)
         cdef int32_t[::1] placed = documents
         cdef int64_t[::1] places = ends
-        acquire(self.lock)
-        try:
-            with nogil:
-                if count:
-                    flatten(&self.parents[0], count)
-                for i in range(count):
-                    places[self.parents[i]] += 1
-                for i in range(count):  # from sizes to where each component begins, at its root
-                    if self.parents[i] == i:
-                        at += places[i]
-                        places[i] = at - places[i]
-                        found += 1
-                for i in range(count):
-                    root = self.parents[i]
-                    placed[places[root]] = i
-                    places[root] += 1
-            roots = np.flatnonzero(np.asarray(self.parents) == np.arange(count, dtype=np.int32))
-        finally:
-            self.lock.release()
+        with nogil:
+            if count:
+                flatten(&self.parents[0], count)
+            for i in range(count):
+                places[self.parents[i]] += 1
+            for i in range(count):  # from sizes to where each component begins, at its root
+                if self.parents[i] == i:
+                    at += places[i]
+                    places[i] = at - places[i]
+            for i in range(count):
+                root = self.parents[i]
+                placed[places[root]] = i
+                places[root] += 1
+        roots = np.flatnonzero(np.asarray(self.parents) == np.arange(count, dtype=np.int32))
         return documents, np.concatenate([np.zeros(1, np.int64), ends[roots]])
-
-
-cdef int _check_pairs(const int32_t[:, ::1] pairs) except -1:
-    if pairs.shape[1] != 2:
-        raise ValueError("pairs must have two columns")
-    return 0
-
-
-cdef inline bint renumber(const int32_t[:, ::1] pairs, Py_ssize_t i, const int32_t[::1] numbers, uint32_t count,
-                          int32_t *pair) noexcept nogil:
-    """Look up the numbers of a pair; returns whether both are there, and less than `count`."""
-    cdef uint32_t a = <uint32_t> pairs[i, 0], b = <uint32_t> pairs[i, 1], known = <uint32_t> numbers.shape[0]
-    if a >= known or b >= known:
-        return False
-    a, b = <uint32_t> numbers[a], <uint32_t> numbers[b]
-    pair[0], pair[1] = <int32_t> a, <int32_t> b
-    return a < count and b < count
 
 
 def write_links(const int32_t[:, ::1] pairs not None, const int32_t[::1] numbers not None,
@@ -138,17 +95,9 @@ def write_links(const int32_t[:, ::1] pairs not None, const int32_t[::1] numbers
     `pairs` and `numbers` are as for `Components.connect`.
     """
     cdef Py_ssize_t i
-    cdef int32_t pair[2]
-    cdef bint inside = True
-    _check_pairs(pairs)
     with nogil:
         for i in range(pairs.shape[0]):
-            inside = renumber(pairs, i, numbers, <uint32_t> links.shape[0], pair)
-            if not inside:
-                break
-            links[pair[0]] = pair[1]
-    if not inside:
-        raise ValueError(f"documents must be from 0 to {links.shape[0] - 1}")
+            links[numbers[pairs[i, 0]]] = numbers[pairs[i, 1]]
 
 
 cdef class ClusterState:
@@ -214,46 +163,34 @@ cdef class ClusterState:
                   Py_ssize_t family, size_t bits, size_t family_bytes,
                   double floor=0.0, map=map, const int32_t[::1] references=None):
         cdef Py_ssize_t count = links.shape[1]
-        if count > _MAX_DOCUMENTS or num_references < 0 or limit < 0:
-            raise ValueError("num_references and limit must be 0 or more, and links of less than 2**31 documents")
-        if members.shape[0] != links.shape[0] or members.shape[1] != count:
-            raise ValueError("members must be as large as links")
-        own = np.array(ranks, np.int32).reshape(-1)
-        if len(own) != count:
-            raise ValueError(f"ranks must be of {count} documents, got {len(own)}")
-        if references is not None and references.shape[0] != count:
-            raise ValueError(f"references must be of {count} documents, got {references.shape[0]}")
-        self.buckets, self.members, self.ranks, self.references = links, members, own, references
+        self.buckets, self.members, self.references = links, members, references
+        self.ranks = np.ascontiguousarray(ranks, np.int32)
         self.count, self.num_references, self.limit = count, num_references, limit
         self.threshold, self.floor = threshold, floor
         self.runs, self.family, self.bits, self.family_bytes, self.parents = runs, family, bits, family_bytes, None
         if runs is not None:
-            if runs.shape[0] != links.shape[0] or runs.shape[1] != count:
-                raise ValueError("runs must be as large as links")
             runs[:] = 0
             self.parents = np.arange(count, dtype=np.int32)
         self.witness = np.full(count, -1, np.int32)
         self.value = np.zeros(count)
         self.lock = threading.Lock()
-        if not all(map(self._make_buckets, range(links.shape[0] if count else 0))):
-            raise ValueError("links must lead to earlier documents")
+        for _ in map(self._make_buckets, range(links.shape[0] if count else 0)):
+            pass
 
     def _make_buckets(self, Py_ssize_t band):
         with nogil:
-            right = self._buckets_of(band)
-        return right
+            self._buckets_of(band)
 
-    cdef bint _buckets_of(self, Py_ssize_t band) noexcept nogil:
-        """Turn the links of a band into places of buckets, all of which are empty; returns whether they were right."""
+    cdef void _buckets_of(self, Py_ssize_t band) noexcept nogil:
+        """Turn the links of a band into places of buckets, all of which are empty."""
         cdef int32_t i, root, above, place, number, at = 0, count = <int32_t> self.count
         cdef int32_t *buckets = &self.buckets[band, 0]
         cdef int32_t *members = &self.members[band, 0]
-        cdef bint linked, right = True
+        cdef bint linked
         memset(members, 0, count * sizeof(int32_t))
         for i in range(count):  # the first document of each bucket, and how many others there are; without branches
             root = buckets[i]
             linked = 0 <= root < i
-            right &= linked | (root == -1)
             root = root if linked else i
             above = buckets[root]
             root = above if 0 <= above < root else root
@@ -270,7 +207,6 @@ cdef class ClusterState:
             buckets[i] = -1 - place
             members[root] = -place if place > 0 else place
         memset(members, 0, count * sizeof(int32_t))
-        return right
 
     def outcome(self):
         """Return by document its witness (int32, -1 of a kept one) and the similarity to it (float64)."""
@@ -357,8 +293,6 @@ cdef class GreedyClusterer:
 
     def __cinit__(self, Similarity similarity not None, ClusterState state not None):
         cdef Py_ssize_t count = state.count
-        if similarity.count != count:
-            raise ValueError("similarity and state must be of the same documents")
         self.similarity, self.all = similarity, state
         self.buckets, self.members, self.ranks = state.buckets, state.members, state.ranks
         self.references = state.references
@@ -378,7 +312,7 @@ cdef class GreedyClusterer:
         """
         cdef Py_ssize_t document = start
         cdef int64_t before = self.similarity.work
-        self._begin(start, stop)
+        self._begin()
         if start != self.next:
             self.first, self.stop, self.kept, self.family, self.is_too_large = start, stop, 0, None, False
         try:
@@ -397,9 +331,7 @@ cdef class GreedyClusterer:
         Each gets the earliest of its component as its witness.
         """
         cdef int32_t document, root
-        if self.parents is None:
-            raise ValueError("attach is for the walk over components")
-        self._begin(start, stop)
+        self._begin()
         try:
             with nogil:
                 for document in range(<int32_t> start, <int32_t> stop):
@@ -422,16 +354,12 @@ cdef class GreedyClusterer:
         found = found[np.lexsort((-found["other"], found["band"], found["rank"], -found["value"]))]
         return found["document"], found["other"], found["value"]
 
-    cdef int _begin(self, Py_ssize_t start, Py_ssize_t stop) except -1:
-        if not 0 <= start <= stop <= self.all.count:
-            raise ValueError("start and stop must lie within the documents")
+    cdef int _begin(self) except -1:
         with self.all.lock:
             self.floor = self.all.floor
-        self.similarity.begin()
         return 0
 
     cdef int _end(self) except -1:
-        self.similarity.end()
         if self.num_near == NEAR:
             with self.all.lock:
                 self.all.floor = max(self.all.floor, self.nearest[self.least_near].value)

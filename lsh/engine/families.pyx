@@ -85,8 +85,6 @@ cdef class Family:
 
     def __cinit__(self, Similarity similarity not None, Py_ssize_t first, Py_ssize_t stop, size_t bits,
                   size_t most_bytes):
-        if similarity.sets is None or not 0 <= first <= stop <= similarity.count or not 1 <= bits <= 8:
-            raise ValueError("a family needs sets, documents that the similarity has, and 1 to 8 bits")
         self.similarity, self.first, self.stop, self.most_bytes = similarity, first, stop, most_bytes
         self.loaded, self.bits, self.low_words = -1, bits, (similarity.k + 63) // 64
 

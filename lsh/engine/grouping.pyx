@@ -2,8 +2,7 @@
 """Band keys to buckets.
 
 For a corpus, `BucketFinder` finds the documents that share a key, one band at a time. For a cache, which grows and
-shrinks, `BucketTables` holds one hash table a band. Arguments are checked here; `lsh.engine.linking` and
-`lsh.store.cache` give them their meaning.
+shrinks, `BucketTables` holds one hash table a band. `lsh.engine.linking` and `lsh.store.cache` give them their meaning.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -12,32 +11,15 @@ from libc.string cimport memset
 
 from lsh cimport _kernels as c
 from lsh._minhash cimport chosen_kernels
-from lsh.base.memory cimport acquire, resize
-
-import threading
+from lsh.base.memory cimport resize
 
 import numpy as np
 
 cdef enum:
     SMALLEST_TABLE = 8
 
-ctypedef fused component:
-    uint32_t
-    uint64_t
-
-cdef object _UINT32 = np.dtype(np.uint32)
-_BROKEN = "the bin is broken: a document was removed with other keys than it was added with"
-
 
 # ---- the buckets of a corpus ----
-
-cdef object _checked_order(order, Py_ssize_t count):
-    """Return a copy of `order` after checking that each document from 0 to count - 1 is in it at most once."""
-    own = np.array(order, np.int32).reshape(-1)
-    if len(own) and (own.min() < 0 or own.max() >= count or np.bincount(own).max() > 1):
-        raise ValueError(f"order must name documents from 0 to {count - 1}, each once at most")
-    return own
-
 
 def pack_low_bits(rows not None, size_t bits):
     """Take the low bits of the components of sketches together, so that two are compared in a few instructions.
@@ -58,8 +40,6 @@ def pack_low_bits(rows not None, size_t bits):
     cdef size_t words = bits * ((k + 63) // 64)
     cdef const c.lsh_kernels *kernels = chosen_kernels()
     cdef const uint8_t[::1] given = rows.reshape(-1)
-    if not 1 <= bits <= 8 or k < 1 or <size_t> given.shape[0] != count * k:
-        raise ValueError(f"bits must be 1 to 8, and components 1 or more, got {bits} and {k}")
     packed = np.empty(count * words, np.uint64)
     cdef uint64_t[::1] out = packed
     with nogil:
@@ -107,9 +87,7 @@ cdef class BucketFinder:
 
     def __cinit__(self, Py_ssize_t count, order, Py_ssize_t entered):
         self.by_number = order is None
-        self.order = np.arange(count, dtype=np.int32) if order is None else _checked_order(order, count)
-        if not 0 <= entered <= self.order.shape[0]:
-            raise ValueError("entered must be at most the number of documents")
+        self.order = np.arange(count, dtype=np.int32) if order is None else np.ascontiguousarray(order, np.int32)
         self.count, self.entered, self.idle = count, entered, []
 
     def find(self, uint64_t[::1] keys not None, Py_ssize_t entered=-1):
@@ -132,11 +110,7 @@ cdef class BucketFinder:
         cdef _Scratch scratch
         cdef Py_ssize_t count = keys.shape[0], taking_part = count if self.by_number else self.order.shape[0]
         cdef size_t found
-        if count > self.count or (count < self.count and not self.by_number):
-            raise ValueError(f"keys must be of {self.count} documents, got {count}")
         entered = self.entered if entered < 0 else entered
-        if entered > min(self.entered, taking_part):
-            raise ValueError(f"entered must be at most {min(self.entered, taking_part)}, got {entered}")
         if taking_part == 0:
             return np.empty(0, np.int32), np.empty(0, np.uint32)
         try:
@@ -174,10 +148,9 @@ cdef class _Found:
     def __dealloc__(self):
         free(self.documents)
 
-    cdef int append_bin(self, Band *band, uint64_t key, size_t capacity) except -1 nogil:
+    cdef int append_bin(self, Band *band, uint64_t key) except -1 nogil:
         """Append the documents of a bin in order of insertion."""
         cdef uint32_t head = band.heads[c.lsh_bins_find(band.keys, band.heads, band.size - 1, key)], document = head
-        cdef size_t first = self.count
         while head != c.LSH_NOTHING:
             if self.count == self.room:
                 self.documents = <uint32_t *> resize(self.documents, 2 * self.room + 16, sizeof(uint32_t))
@@ -187,9 +160,6 @@ cdef class _Found:
             document = band.next[document]
             if document == head:
                 break
-            if document == c.LSH_NOTHING or self.count - first > capacity:
-                with gil:
-                    raise ValueError(_BROKEN)
         return 0
 
     cdef void sort(self, size_t start) noexcept nogil:
@@ -232,13 +202,9 @@ cdef class BucketTables:
     cdef readonly Py_ssize_t num_bands
     cdef Band *bands
     cdef size_t capacity  # documents that fit into the arrays
-    cdef object lock
 
     def __cinit__(self, Py_ssize_t num_bands):
         cdef Py_ssize_t i
-        self.lock = threading.Lock()
-        if num_bands < 1:
-            raise ValueError("num_bands must be 1 or more")
         self.bands = <Band *> resize(NULL, num_bands, sizeof(Band))
         memset(self.bands, 0, num_bands * sizeof(Band))
         self.num_bands = num_bands
@@ -256,82 +222,42 @@ cdef class BucketTables:
 
     def reserve(self, size_t documents, size_t binned):
         """Allocate memory for documents with numbers below `documents`, of which `binned` are in the tables at once."""
-        if documents >= c.LSH_NOTHING:
-            raise OverflowError("a cache holds at most 4,294,967,294 documents")
-        acquire(self.lock)
-        try:
-            self._reserve(documents, min(binned, documents))
-        finally:
-            self.lock.release()
-
-    cdef int _reserve(self, size_t documents, size_t binned) except -1:
         cdef Py_ssize_t i
         cdef size_t capacity
+        if documents >= c.LSH_NOTHING:
+            raise OverflowError("a cache holds at most 4,294,967,294 documents")
         for i in range(self.num_bands):
-            _resize_band(&self.bands[i], binned)
+            _resize_band(&self.bands[i], min(binned, documents))
         if documents <= self.capacity:
-            return 0
+            return
         capacity = max(documents, self.capacity + self.capacity // 2, 16)
         for i in range(self.num_bands):
             self.bands[i].next = _grow(self.bands[i].next, self.capacity, capacity)
             self.bands[i].previous = _grow(self.bands[i].previous, self.capacity, capacity)
         self.capacity = capacity
-        return 0
 
     def insert(self, const uint64_t[:, ::1] keys not None, const uint32_t[::1] documents not None):
         """Add documents, none of which is in the tables: column i of `keys` belongs to documents[i]."""
         cdef Py_ssize_t i, band
-        cdef size_t capacity
-        self._check(keys, documents)
-        acquire(self.lock)
-        try:
-            capacity = self.capacity
-            for band in range(self.num_bands):  # memory first, so that no error leaves a half-finished change
-                _resize_band(&self.bands[band], self.bands[band].used + keys.shape[1])
-            with nogil:
-                for band in range(self.num_bands):
-                    for i in range(keys.shape[1]):
-                        _enter(&self.bands[band], keys[band, i], documents[i], capacity)
-        finally:
-            self.lock.release()
+        for band in range(self.num_bands):  # memory first, so that no error leaves a half-finished change
+            _resize_band(&self.bands[band], self.bands[band].used + keys.shape[1])
+        with nogil:
+            for band in range(self.num_bands):
+                for i in range(keys.shape[1]):
+                    _enter(&self.bands[band], keys[band, i], documents[i])
 
     def remove(self, const uint64_t[:, ::1] keys not None, const uint32_t[::1] documents not None):
         """Remove documents that were added with these keys."""
         cdef Py_ssize_t i, band
-        cdef size_t capacity
-        self._check(keys, documents)
-        acquire(self.lock)
-        try:
-            capacity = self.capacity
-            with nogil:
-                for band in range(self.num_bands):
-                    for i in range(keys.shape[1]):
-                        _leave(&self.bands[band], keys[band, i], documents[i], capacity)
-        finally:
-            self.lock.release()
-
-    cdef int _check(self, const uint64_t[:, ::1] keys, const uint32_t[::1] documents) except -1:
-        cdef Py_ssize_t i
-        if keys.shape[0] != self.num_bands or keys.shape[1] != documents.shape[0]:
-            raise ValueError("keys must have shape (bands, documents)")
-        for i in range(documents.shape[0]):
-            if documents[i] >= self.capacity:
-                raise ValueError(f"document {documents[i]} is beyond the reserved {self.capacity}")
-        return 0
-
-    cdef Band *_band(self, Py_ssize_t band) except NULL:
-        if not 0 <= band < self.num_bands:
-            raise IndexError(f"band {band} of {self.num_bands}")
-        return &self.bands[band]
+        with nogil:
+            for band in range(self.num_bands):
+                for i in range(keys.shape[1]):
+                    _leave(&self.bands[band], keys[band, i], documents[i])
 
     def members(self, Py_ssize_t band, uint64_t key):
         """Return the documents of a bin in order of insertion, uint32; empty if the bin does not exist."""
         cdef _Found found = _Found()
-        acquire(self.lock)
-        try:
-            found.append_bin(self._band(band), key, self.capacity)
-        finally:
-            self.lock.release()
+        found.append_bin(&self.bands[band], key)
         return found.array()
 
     def candidates(self, const uint64_t[:, ::1] keys not None, Py_ssize_t first=0, size_t enough=<size_t> -1):
@@ -356,21 +282,15 @@ cdef class BucketTables:
         cdef Py_ssize_t query = first, band
         cdef size_t start
         cdef _Found found = _Found()
-        if keys.shape[0] != self.num_bands or not 0 <= first <= keys.shape[1]:
-            raise ValueError(f"keys must have shape ({self.num_bands}, queries), and first must be at most the queries")
         cdef int64_t[::1] bounds = np.zeros(keys.shape[1] - first + 1, np.int64)
-        acquire(self.lock)
-        try:
-            with nogil:
-                while query < keys.shape[1] and found.count < enough:
-                    start = found.count
-                    for band in range(self.num_bands):
-                        found.append_bin(&self.bands[band], keys[band, query], self.capacity)
-                    found.sort(start)
-                    query += 1
-                    bounds[query - first] = found.count
-        finally:
-            self.lock.release()
+        with nogil:
+            while query < keys.shape[1] and found.count < enough:
+                start = found.count
+                for band in range(self.num_bands):
+                    found.append_bin(&self.bands[band], keys[band, query])
+                found.sort(start)
+                query += 1
+                bounds[query - first] = found.count
         return np.asarray(bounds)[:query - first + 1], found.array()
 
     def bins(self, Py_ssize_t band):
@@ -385,15 +305,9 @@ cdef class BucketTables:
         bounds : numpy.ndarray
             intp, shape ``(n + 1,)``: the members of bin i are documents[bounds[i]] to documents[bounds[i + 1] - 1].
         """
-        acquire(self.lock)
-        try:
-            return self._bins(self._band(band))
-        finally:
-            self.lock.release()
-
-    cdef tuple _bins(self, Band *table):
         cdef size_t i, at = 0
         cdef uint32_t document
+        cdef Band *table = &self.bands[band]
         keys, heads = np.empty(table.used, np.uint64), np.empty(table.used, np.uint32)
         documents, bounds = np.empty(self.capacity, np.uint32), np.zeros(table.used + 1, np.intp)
         cdef uint64_t[::1] keys_view = keys
@@ -408,8 +322,6 @@ cdef class BucketTables:
         for i in range(table.used):
             document = heads_view[i]
             while True:
-                if document == c.LSH_NOTHING or at == self.capacity:
-                    raise ValueError(_BROKEN)
                 documents_view[at] = document
                 at += 1
                 document = table.next[document]
@@ -420,7 +332,7 @@ cdef class BucketTables:
 
     def num_bins(self, Py_ssize_t band):
         """Return the number of bins of a band."""
-        return self._band(band).used
+        return self.bands[band].used
 
 
 cdef class BucketSets:
@@ -441,30 +353,18 @@ cdef class BucketSets:
 
     def __cinit__(self, list objects not None, documents not None, bounds not None):
         self.objects, self.documents, self.bounds = list(objects), documents, bounds
-        own, ends = np.asarray(self.documents), np.asarray(self.bounds)
-        if len(own) and own.max() >= len(self.objects):
-            raise ValueError(f"documents must be less than {len(self.objects)}, got {own.max()}")
-        if not len(ends) or ends[0] < 0 or ends.max() > len(own) or (np.diff(ends) < 0).any():
-            raise ValueError(f"bounds must ascend from 0 to at most {len(own)}")
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        cdef Py_ssize_t i, begin, end, bin = self.bin, most = len(self.objects)
-        cdef uint32_t document
+        cdef Py_ssize_t i, bin = self.bin
         cdef dict members = {}
         if bin + 1 >= self.bounds.shape[0]:
             raise StopIteration
         self.bin = bin + 1
-        begin, end = self.bounds[bin], self.bounds[bin + 1]
-        if not 0 <= begin <= end <= self.documents.shape[0]:  # the arrays are the caller's and may have changed
-            raise ValueError(f"bounds must ascend from 0 to at most {self.documents.shape[0]}, got {begin} and {end}")
-        for i in range(begin, end):
-            document = self.documents[i]
-            if document >= most:
-                raise ValueError(f"documents must be less than {most}, got {document}")
-            members[self.objects[document]] = None
+        for i in range(self.bounds[bin], self.bounds[bin + 1]):
+            members[self.objects[self.documents[i]]] = None
         return members.keys()
 
 
@@ -496,11 +396,9 @@ cdef int _resize_band(Band *band, size_t entries) except -1:
     return 0
 
 
-cdef void _enter(Band *band, uint64_t key, uint32_t document, size_t capacity) noexcept nogil:
+cdef void _enter(Band *band, uint64_t key, uint32_t document) noexcept nogil:
     cdef size_t at = c.lsh_bins_find(band.keys, band.heads, band.size - 1, key)
     cdef uint32_t head = band.heads[at], last
-    if document >= capacity or band.next[document] != c.LSH_NOTHING:
-        return  # changed since it was checked, or added before: an error of the caller, which memory survives
     if head == c.LSH_NOTHING:
         band.keys[at], band.heads[at] = key, document
         band.next[document] = band.previous[document] = document
@@ -511,14 +409,9 @@ cdef void _enter(Band *band, uint64_t key, uint32_t document, size_t capacity) n
     band.next[document], band.previous[head] = head, document
 
 
-cdef void _leave(Band *band, uint64_t key, uint32_t document, size_t capacity) noexcept nogil:
+cdef void _leave(Band *band, uint64_t key, uint32_t document) noexcept nogil:
     cdef size_t at = c.lsh_bins_find(band.keys, band.heads, band.size - 1, key)
-    cdef uint32_t head = band.heads[at], after, before
-    if document >= capacity:
-        return
-    after, before = band.next[document], band.previous[document]
-    if head == c.LSH_NOTHING or after == c.LSH_NOTHING:  # never added: an error of the caller, which memory survives
-        return
+    cdef uint32_t head = band.heads[at], after = band.next[document], before = band.previous[document]
     band.next[document] = c.LSH_NOTHING
     if after == document:
         c.lsh_bins_free(band.keys, band.heads, band.size - 1, at)

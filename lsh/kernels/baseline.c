@@ -31,7 +31,7 @@ static inline uint32_t v_less(V a, V b)
 }
 static inline void v_pack(uint32_t *p, V a, uint32_t mask)
 {
-    for (uint32_t i = 0; i < 4; i++) {
+    LSH_UNROLL for (uint32_t i = 0; i < 4; i++) {
         *p = a[i];
         p += mask >> i & 1;
     }

@@ -75,7 +75,7 @@ LSH_INLINE uint8_t enter_seen(const int wide, const size_t count, size_t first, 
 {
     const uint64_t *low = scratch->low + first, *high = scratch->high + first;
     uint32_t fresh = 0;
-    for (size_t i = 0; i < count; i++) {
+    LSH_UNROLL for (size_t i = 0; i < count; i++) {
         const uint64_t mixed = wide ? low[i] ^ high[i] * 0xc2b2ae3d27d4eb4fu : low[i];
         const size_t slot = (mixed * 0x9E3779B97F4A7C15u) >> 53; /* 11 bits: LSH_SEEN */
         uint32_t differs = scratch->seen_low[slot] != low[i];
@@ -99,7 +99,9 @@ LSH_INLINE size_t drop_seen(const int wide, size_t count, lsh_scratch *restrict 
     for (; i + 8 <= count; i += 8)
         fresh[i / 8] = enter_seen(wide, 8, i, scratch);
     if (i < count)
-        fresh[i / 8] = enter_seen(wide, count - i, i, scratch);
+        fresh[i / 8] = 0;
+    for (; i < count; i++)
+        fresh[i / 8] |= (uint8_t)(enter_seen(wide, 1, i, scratch) << i % 8);
     for (i = 0; i < count; i += LANES_64) {
         const uint32_t mask = (uint32_t)fresh[i / 8] >> i % 8 & ((1u << LANES_64) - 1);
         w_pack(low + kept, w_load(low + i), mask);

@@ -41,7 +41,7 @@ LSH_INLINE void hash_tile(const size_t words, const uint8_t *text, size_t n, siz
 {
     uint32_t mask[4];
     const V base = v_one(seed ^ (uint32_t)n);
-    for (size_t j = 0; j < 4; j++)
+    LSH_UNROLL for (size_t j = 0; j < 4; j++)
         mask[j] = n >= 4 * (j + 1) ? UINT32_MAX : n > 4 * j ? ((uint32_t)1 << (8 * (n - 4 * j))) - 1 : 0;
     for (size_t i = 0; i < count; i += LANES_32) {
         const uint8_t *bytes = text + i;
@@ -144,7 +144,7 @@ static void hash_spans(const lsh_document *document, size_t count, uint32_t seed
         if (size >= 32) {
             scratch->bins[longs++] = (uint32_t)i;
         } else if (size >= 16) {
-            for (size_t w = 0; w < 4; w++)
+            LSH_UNROLL for (size_t w = 0; w < 4; w++)
                 scratch->body[w][i] = lsh_load32(bytes + 4 * w);
             blocks++;
             body = 16;
@@ -160,7 +160,7 @@ static void hash_spans(const lsh_document *document, size_t count, uint32_t seed
             const V old = v_one(seed), has = v_load(scratch->has_body + i);
             block_128(h, v_load(scratch->body[0] + i), v_load(scratch->body[1] + i), v_load(scratch->body[2] + i),
                       v_load(scratch->body[3] + i));
-            for (size_t j = 0; j < 4; j++)
+            LSH_UNROLL for (size_t j = 0; j < 4; j++)
                 h[j] = v_xor(old, v_and(v_xor(old, h[j]), has));
         }
         tail_128(h, v_load(scratch->words[0] + i), v_load(scratch->words[1] + i), v_load(scratch->words[2] + i),
@@ -273,7 +273,7 @@ static void fill_bins_below(const uint32_t *h1, const uint32_t *h2, size_t count
     const V bound = v_one(most);
     for (size_t first = 0; first < count; first += 64) { /* 64 at once, as each loop over bits ends with a mispredicted branch */
         uint64_t less = 0;
-        for (size_t i = 0; i < 64; i += LANES_32)
+        LSH_UNROLL for (size_t i = 0; i < 64; i += LANES_32)
             less |= (uint64_t)v_less(v_load(h2 + first + i), bound) << i;
         if (count - first < 64)
             less &= ((uint64_t)1 << (count - first)) - 1;
@@ -304,16 +304,16 @@ LSH_INLINE void fall_back(const lsh_scratch *scratch, size_t count, const size_t
                           uint32_t *least)
 {
     V ranks[FALL_BACK], best[FALL_BACK];
-    for (size_t v = 0; v < vectors; v++) {
+    LSH_UNROLL for (size_t v = 0; v < vectors; v++) {
         ranks[v] = v_load(rank + v * LANES_32);
         best[v] = v_load(least + v * LANES_32);
     }
     for (size_t i = 0; i < count; i++) {
         const V factor = v_one(scratch->factor[i]), shift = v_one(scratch->shift[i]);
-        for (size_t v = 0; v < vectors; v++)
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++)
             best[v] = v_min_u(best[v], v_add(v_mul16(factor, ranks[v]), shift));
     }
-    for (size_t v = 0; v < vectors; v++)
+    LSH_UNROLL for (size_t v = 0; v < vectors; v++)
         v_store(least + v * LANES_32, best[v]);
 }
 
@@ -323,16 +323,16 @@ LSH_INLINE void fall_back_few(const lsh_scratch *scratch, size_t count, const si
 {
     V ranks[FEW], best[FEW];
     uint32_t lanes[LANES_32];
-    for (size_t j = 0; j < few; j++) {
+    LSH_UNROLL for (size_t j = 0; j < few; j++) {
         ranks[j] = v_one(rank[j]);
         best[j] = v_one(UINT32_MAX);
     }
     for (size_t i = 0; i < count; i += LANES_32) {
         const V factor = v_load(scratch->factor + i), shift = v_load(scratch->shift + i);
-        for (size_t j = 0; j < few; j++)
+        LSH_UNROLL for (size_t j = 0; j < few; j++)
             best[j] = v_min_u(best[j], v_add(v_mul16(factor, ranks[j]), shift));
     }
-    for (size_t j = 0; j < few; j++) {
+    LSH_UNROLL for (size_t j = 0; j < few; j++) {
         v_store(lanes, best[j]);
         for (size_t i = 0; i < LANES_32; i++)
             least[j] = lanes[i] < least[j] ? lanes[i] : least[j];

@@ -18,7 +18,7 @@ LSH_INLINE void min_32(const lsh_scratch *scratch, size_t count, const size_t bl
     V five = v_one(5); /* hidden, or compilers make a shift and an addition of it */
     V seed[LOCKSTEP], best[LOCKSTEP], h[LOCKSTEP];
     HIDE(five);
-    for (size_t v = 0; v < vectors; v++) {
+    LSH_UNROLL for (size_t v = 0; v < vectors; v++) {
         seed[v] = v_load(seeds + v * LANES_32);
         if (blocks > 0)
             seed[v] = v_rotl(seed[v], 13);
@@ -27,16 +27,16 @@ LSH_INLINE void min_32(const lsh_scratch *scratch, size_t count, const size_t bl
     for (size_t i = 0; i < count; i++) {
         const V tail = v_one(scratch->words[blocks][i]);
         const V first = v_one(scratch->words[0][i]);
-        for (size_t v = 0; v < vectors; v++)
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++)
             h[v] = blocks > 0 ? v_add(v_mul(v_xor(seed[v], first), five), add) : seed[v];
-        for (size_t v = 0; v < vectors; v++)
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++)
             h[v] = v_mul(v_xor3(h[v], v_shr(h[v], 16), tail), c1);
-        for (size_t v = 0; v < vectors; v++)
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++)
             h[v] = v_mul(v_xor(h[v], v_shr(h[v], 13)), c2);
-        for (size_t v = 0; v < vectors; v++)
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++)
             best[v] = v_min_s(best[v], v_xor(h[v], v_shr(h[v], 16)));
     }
-    for (size_t v = 0; v < vectors; v++)
+    LSH_UNROLL for (size_t v = 0; v < vectors; v++)
         v_store((uint32_t *)minima + v * LANES_32, best[v]);
 }
 
@@ -49,63 +49,63 @@ LSH_INLINE void min_long_32(const lsh_scratch *scratch, size_t count, const size
     V five = v_one(5);
     V seed[LOCKSTEP], best[LOCKSTEP], h[LOCKSTEP], g[LOCKSTEP];
     HIDE(five);
-    for (size_t v = 0; v < vectors; v++) {
+    LSH_UNROLL for (size_t v = 0; v < vectors; v++) {
         seed[v] = v_rotl(v_load(seeds + v * LANES_32), 13);
         best[v] = v_load((const uint32_t *)minima + v * LANES_32);
         g[v] = v_add(v_mul(v_xor(seed[v], v_one(scratch->words[0][0])), five), add);
-        for (size_t b = 1; b < blocks; b++)
+        LSH_UNROLL for (size_t b = 1; b < blocks; b++)
             g[v] = v_add(v_mul(v_rotl(v_xor(g[v], v_one(scratch->words[b][0])), 13), five), add);
     }
     for (size_t i = 1; i <= count; i++) {
         const V tail = v_one(scratch->words[blocks][i - 1]);
         const V first = v_one(scratch->words[0][i]), second = v_one(scratch->words[1][i]);
-        for (size_t v = 0; v < vectors; v++) {
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++) {
             h[v] = v_xor(seed[v], first);
             g[v] = v_xor3(g[v], v_shr(g[v], 16), tail);
             HIDE(h[v]);
             HIDE(g[v]);
         }
-        for (size_t v = 0; v < vectors; v++) {
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++) {
             h[v] = v_mul(h[v], five);
             g[v] = v_mul(g[v], c1);
             HIDE(h[v]);
             HIDE(g[v]);
         }
-        for (size_t v = 0; v < vectors; v++) {
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++) {
             h[v] = v_add(h[v], add);
             g[v] = v_xor(g[v], v_shr(g[v], 13));
             HIDE(h[v]);
             HIDE(g[v]);
         }
-        for (size_t v = 0; v < vectors; v++) {
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++) {
             h[v] = v_xor(h[v], second);
             g[v] = v_mul(g[v], c2);
             HIDE(h[v]);
             HIDE(g[v]);
         }
-        for (size_t v = 0; v < vectors; v++) {
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++) {
             h[v] = v_rotl(h[v], 13);
             HIDE(h[v]);
         }
-        for (size_t v = 0; v < vectors; v++) {
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++) {
             h[v] = v_mul(h[v], five);
             g[v] = v_xor(g[v], v_shr(g[v], 16));
             HIDE(h[v]);
             HIDE(g[v]);
         }
-        for (size_t v = 0; v < vectors; v++) {
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++) {
             best[v] = v_min_s(best[v], g[v]);
             g[v] = v_add(h[v], add);
             HIDE(best[v]);
             HIDE(g[v]);
         }
-        for (size_t b = 2; b < blocks; b++) {
+        LSH_UNROLL for (size_t b = 2; b < blocks; b++) {
             const V block = v_one(scratch->words[b][i]);
-            for (size_t v = 0; v < vectors; v++)
+            LSH_UNROLL for (size_t v = 0; v < vectors; v++)
                 g[v] = v_add(v_mul(v_rotl(v_xor(g[v], block), 13), five), add);
         }
     }
-    for (size_t v = 0; v < vectors; v++)
+    LSH_UNROLL for (size_t v = 0; v < vectors; v++)
         v_store((uint32_t *)minima + v * LANES_32, best[v]);
 }
 
@@ -189,25 +189,25 @@ LSH_INLINE void min_64(const lsh_scratch *scratch, size_t count, const size_t ve
 {
     const W flip = w_one(W_FLIP);
     W seed[LOCKSTEP], best[LOCKSTEP], h1[LOCKSTEP], h2[LOCKSTEP];
-    for (size_t v = 0; v < vectors; v++) {
+    LSH_UNROLL for (size_t v = 0; v < vectors; v++) {
         seed[v] = w_widen(seeds + v * LANES_64);
         best[v] = w_xor(w_load(minima + v * LANES_64), flip);
     }
     for (size_t i = 0; i < count; i++) {
         const W low = w_one(scratch->wide[0][i]), high = w_one(scratch->wide[1][i]);
-        for (size_t v = 0; v < vectors; v++) {
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++) {
             h2[v] = w_xor(seed[v], high);
             h1[v] = w_add(w_xor(seed[v], low), h2[v]);
             h2[v] = w_add(h2[v], h1[v]);
         }
-        for (size_t v = 0; v < vectors; v++)
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++)
             h1[v] = fmix_64(h1[v]);
-        for (size_t v = 0; v < vectors; v++)
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++)
             h2[v] = fmix_64(h2[v]);
-        for (size_t v = 0; v < vectors; v++)
+        LSH_UNROLL for (size_t v = 0; v < vectors; v++)
             best[v] = w_min(best[v], w_xor(w_add(h1[v], h2[v]), flip));
     }
-    for (size_t v = 0; v < vectors; v++)
+    LSH_UNROLL for (size_t v = 0; v < vectors; v++)
         w_store(minima + v * LANES_64, w_xor(best[v], flip));
 }
 

@@ -101,7 +101,7 @@ static uint64_t word_bits(const uint8_t *text, int *ascii)
         const uint8_t c = text[i], letter = (uint8_t)((c | 0x20) - 'a'), digit = (uint8_t)(c - '0');
         in_word[i] = (letter < 26) | (digit < 10) | (c == '_');
     }
-    for (size_t i = 0; i < 64; i += 8) {
+    LSH_UNROLL for (size_t i = 0; i < 64; i += 8) {
         high |= lsh_load64(text + i);
         bits |= (lsh_load64(in_word + i) * 0x0102040810204080u >> 56) << i; /* the low bits of eight bytes, side by side */
     }

@@ -18,7 +18,7 @@ typedef uint64_t W;
 static inline uint32_t equal_lanes(const uint64_t *p, uint64_t a)
 {
     uint32_t equal = 0;
-    for (uint32_t i = 0; i < 8; i++)
+    LSH_UNROLL for (uint32_t i = 0; i < 8; i++)
         equal |= (uint32_t)(p[i] == a) << i;
     return equal;
 }

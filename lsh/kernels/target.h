@@ -68,6 +68,12 @@
 #define LSH_NOINLINE static
 #define LSH_HIDE(registers, value) ((void)(value))
 #endif
+/* Before a loop whose bounds the compiler knows where the function is inlined: unroll it whole, so that arrays become registers. */
+#if LSH_GNU_C
+#define LSH_UNROLL LSH_PRAGMA(GCC unroll 16)
+#else
+#define LSH_UNROLL
+#endif
 #define HIDE_WORD(word) LSH_HIDE("r", word)
 
 /* ---- memory ---- */

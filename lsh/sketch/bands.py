@@ -277,7 +277,8 @@ class Bands:
                 "fingerprints", f"must have shape (n, k) with k of {self.num_components} or more, got {rows.shape}"
             )
         keys = np.empty((self.num_bands, len(rows)), np.uint64)
-        if rows.strides[1] != rows.itemsize or rows.strides[0] < rows.shape[1] * rows.itemsize:
+        apart, left = divmod(rows.strides[0], rows.itemsize)
+        if rows.strides[1] != rows.itemsize or apart < rows.shape[1] or left:
             rows = np.ascontiguousarray(rows)
         band_keys(rows, self.bounds, keys)
         return keys

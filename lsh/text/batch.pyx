@@ -16,7 +16,7 @@ from libc.string cimport memcmp, memcpy, memmove
 
 from lsh cimport _kernels as c
 from lsh.text.columns cimport MISSING, NO_FAULT, Column, Fault
-from lsh.base.memory cimport check_aligned, resize
+from lsh.base.memory cimport resize
 
 import numpy as np
 
@@ -54,7 +54,6 @@ def extent(texts not None, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
         Bytes. A `str` counts by its size in memory, an element that is no text as 0.
     """
     cdef Py_ssize_t i = start, length, found = 0
-    _check_range(texts, start, stop)
     while i < stop and (found < size or i == start):
         length = _size_at(texts, i)
         if i > start and length > size:
@@ -67,7 +66,6 @@ def extent(texts not None, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
 def num_bytes(texts not None, Py_ssize_t start, Py_ssize_t stop):
     """Return the bytes of texts start to stop - 1, counted as `extent` counts them."""
     cdef Py_ssize_t i, found = 0
-    _check_range(texts, start, stop)
     for i in range(start, stop):
         found += min(_size_at(texts, i), _MAX_SIZE - found)
     return found
@@ -86,13 +84,6 @@ def gather(texts not None, Py_ssize_t most, Py_ssize_t size):
         if len(gathered) >= most or found >= size:
             break
     return tuple(gathered)
-
-
-cdef int _check_range(texts, Py_ssize_t start, Py_ssize_t stop) except -1:
-    cdef Py_ssize_t total = _count(texts)
-    if not 0 <= start < stop <= total:
-        raise ValueError(f"start and stop must lie within the {total} texts, got {start} and {stop}")
-    return 0
 
 
 cdef Py_ssize_t _size_at(texts, Py_ssize_t i) except -1:
@@ -164,8 +155,6 @@ cdef class Batch:
         end = total if stop is None else stop
         if not 0 <= start <= end <= total:
             raise ValueError(f"start and stop must lie within the {total} texts, got {start} and {end}")
-        if not 0 <= first <= _MAX_SIZE - total:
-            raise ValueError(f"first must be the position of the first text, 0 or more, got {first}")
         if isinstance(texts, tuple):
             self._reserve(texts, end - start)
             _take_tuple(self, <tuple> texts, start, first, missing, name)
@@ -192,12 +181,8 @@ cdef class Batch:
         cdef Batch batch, joined = Batch(())
         cdef Py_ssize_t at = 0, count = 0
         own = tuple(batches)
-        for one in own:
-            if not isinstance(one, Batch):
-                raise TypeError(f"batches must be of type Batch, got {type(one).__name__}")
-            if (<Batch> one).count > _MAX_SIZE - count:
-                raise MemoryError()
-            count += (<Batch> one).count
+        for batch in own:
+            count += batch.count
         joined._reserve(own, count)
         for batch in own:
             memcpy(joined.texts + at, batch.texts, batch.count * sizeof(uint8_t *))
@@ -209,19 +194,11 @@ cdef class Batch:
     def of_bytes(const uint8_t[::1] data not None, const long long[::1] offsets not None):
         """Return a batch of consecutive texts in one array: text i is data[offsets[i] : offsets[i + 1]]."""
         cdef Py_ssize_t i
-        cdef long long begin, end
         cdef Batch batch = Batch(())
-        if offsets.shape[0] == 0:
-            raise ValueError("offsets must have one element more than there are texts, got none")
-        check_aligned(&offsets[0], sizeof(long long))
-        end = offsets[0]  # each is read once: its owner may change it
         batch._reserve(data, offsets.shape[0] - 1)
         for i in range(batch.count):
-            begin, end = end, offsets[i + 1]
-            if not 0 <= begin <= end <= data.shape[0]:
-                raise ValueError(f"offsets must ascend within the {data.shape[0]} bytes, got {begin} and {end}")
-            batch.texts[i] = &data[0] + begin if data.shape[0] else &_empty
-            batch.lengths[i] = end - begin
+            batch.texts[i] = &data[0] + offsets[i] if data.shape[0] else &_empty
+            batch.lengths[i] = offsets[i + 1] - offsets[i]
         return batch
 
     def write(self, uint8_t[::1] out not None):
@@ -239,10 +216,7 @@ cdef class Batch:
         """Return a batch of the texts at some positions (whole numbers); it keeps this batch alive."""
         cdef Py_ssize_t i, position
         cdef Batch taken = Batch(())
-        own = np.array(positions, np.int64).reshape(-1)
-        cdef const long long[::1] view = own
-        if len(own) and (own.min() < 0 or own.max() >= self.count):
-            raise IndexError(f"positions must be from 0 to {self.count - 1}")
+        cdef const long long[::1] view = np.asarray(positions, np.longlong)
         taken._reserve(self, view.shape[0])
         for i in range(taken.count):
             position = view[i]
@@ -260,8 +234,6 @@ cdef class Batch:
     def tolist(self, Py_ssize_t start=0, stop=None):
         """Return texts start to stop - 1 (default: all from `start` on) as ``bytes``, ``None`` for a missing text."""
         cdef Py_ssize_t i, end = self.count if stop is None else stop
-        if not 0 <= start <= end <= self.count:
-            raise IndexError(f"start and stop must lie within the {self.count} texts, got {start} and {end}")
         texts = []
         for i in range(start, end):
             texts.append(None if self.texts[i] == &_missing
@@ -409,9 +381,6 @@ def content_keys(Batch batch not None, bytes secret not None, uint64_t[::1] out 
     """Write a 64-bit hash of the bytes of each text to `out`, under a secret of 16 bytes."""
     cdef Py_ssize_t i
     cdef uint64_t key[2]
-    if out.shape[0] != batch.count or len(secret) != sizeof(key):
-        raise ValueError("out must hold a number a text, and secret 16 bytes")
-    check_aligned(&out[0], sizeof(uint64_t))
     memcpy(key, PyBytes_AS_STRING(secret), sizeof(key))
     with nogil:
         for i in range(batch.count):
@@ -421,18 +390,12 @@ def content_keys(Batch batch not None, bytes secret not None, uint64_t[::1] out 
 def same_texts(Batch a not None, places_a not None, Batch b not None, places_b not None):
     """Tell whether the texts of `a` at `places_a` equal those of `b` at `places_b`, pair by pair."""
     cdef Py_ssize_t i, j, k
-    cdef bint same = True, inside = True
-    cdef const long long[::1] ours = np.array(places_a, np.longlong).reshape(-1)
-    cdef const long long[::1] theirs = np.array(places_b, np.longlong).reshape(-1)
-    if ours.shape[0] != theirs.shape[0]:
-        raise ValueError(f"places must be as many, got {ours.shape[0]} and {theirs.shape[0]}")
+    cdef bint same = True
+    cdef const long long[::1] ours = np.asarray(places_a, np.longlong), theirs = np.asarray(places_b, np.longlong)
     with nogil:
         for i in range(ours.shape[0]):
             j, k = ours[i], theirs[i]
-            inside = 0 <= j < a.count and 0 <= k < b.count
-            same = inside and a.lengths[j] == b.lengths[k] and memcmp(a.texts[j], b.texts[k], a.lengths[j]) == 0
+            same = a.lengths[j] == b.lengths[k] and memcmp(a.texts[j], b.texts[k], a.lengths[j]) == 0
             if not same:
                 break
-    if not inside:
-        raise ValueError(f"places must be from 0 to {a.count - 1} and {b.count - 1}")
     return same

@@ -113,13 +113,10 @@ cdef class ShingleSets:
     cdef Py_ssize_t chosen           # -1 for none
     cdef Workspace chosen_work
     cdef Workspace other_work
-    cdef object lock                 # held while a thread compares
     cdef size_t read                 # bytes of texts read so far, or what takes as long
     cdef size_t checked              # the same when signals were handled
 
     cdef int _reserve_caches(self, size_t max_cached) except -1
-    cdef int begin(self) except -1
-    cdef int end(self) except -1
     cdef void expect(self, Py_ssize_t j, bint bitmap) noexcept nogil
     cdef int choose(self, Py_ssize_t i) except -1 nogil
     cdef double similarity(self, Py_ssize_t j, double least) except -1.0 nogil

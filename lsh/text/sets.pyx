@@ -17,7 +17,7 @@ from libc.string cimport memcpy, memset
 
 from lsh cimport _kernels as c
 from lsh.text.batch cimport Batch
-from lsh.base.memory cimport acquire, resize
+from lsh.base.memory cimport resize
 from lsh._minhash cimport (
     begin_shingles,
     check_signals,
@@ -29,7 +29,6 @@ from lsh._minhash cimport (
 )
 
 import os
-import threading
 
 import numpy as np
 
@@ -205,16 +204,9 @@ cdef class ShingleSets:
 
     def __cinit__(self, Batch batch not None, int unit, size_t n, int flags=0, *, size_t max_cached=MAX_CACHED,
                   size_t max_shingles=MAX_SHINGLES, size_t max_split=MAX_SPLIT, bytes secret=None):
-        if not 1 <= n <= <size_t> -1 // 2 or unit not in (c.LSH_BYTE, c.LSH_CHAR, c.LSH_WORD):
-            raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
-        if not 4 * TILE <= max_shingles <= MAX_SHINGLES:
-            raise ValueError(f"max_shingles must be {4 * TILE} to {MAX_SHINGLES}, got {max_shingles}")
-        if max_split < MIN_SPLIT:
-            raise ValueError(f"max_split must be {MIN_SPLIT} or more, got {max_split}")
         if unit == c.LSH_WORD:
             need_word_table()
         self.max_split = max_split
-        self.lock = threading.Lock()
         self.batch, self.unit, self.n, self.flags, self.max_shingles = batch, <c.lsh_unit> unit, n, flags, max_shingles
         self.secret = _secret if secret is None else _draw_secret(secret)
         self.chosen = self.chosen_work.prepared = self.other_work.prepared = -1
@@ -248,14 +240,6 @@ cdef class ShingleSets:
         free(self.rings[BITMAPS].bytes)
         _free_workspace(&self.chosen_work)
         _free_workspace(&self.other_work)
-
-    cdef int begin(self) except -1:
-        """Acquire this object for some comparisons."""
-        return acquire(self.lock)
-
-    cdef int end(self) except -1:
-        self.lock.release()
-        return 0
 
     cdef void expect(self, Py_ssize_t j, bint bitmap) noexcept nogil:
         """Prefetch the record of a text that is compared soon; in a second call, its bitmap. Negative j: no text."""
@@ -320,8 +304,6 @@ cdef class ShingleSets:
         texts only those of a block and later ones are, and each similarity is written twice.
         """
         cdef Py_ssize_t columns = self.batch.count - first_column
-        if not 0 <= first_column <= self.batch.count or not 0 <= rows <= self.batch.count:
-            raise ValueError("rows and first_column must lie within the batch")
         out = np.empty((rows, columns))
         if rows < columns:
             self._fill_matrix(out.T, 0, rows, first_column)
@@ -334,14 +316,13 @@ cdef class ShingleSets:
         cdef Index index
         cdef Py_ssize_t i
         memset(&index, 0, sizeof(index))
-        self.begin()
+        if stop - first == 1:
+            with nogil:
+                self.choose(first)
+                for i in range(out.shape[0]):
+                    out[i, 0] = self.similarity(first_row + i, 0.0)
+            return 0
         try:
-            if stop - first == 1:
-                with nogil:
-                    self.choose(first)
-                    for i in range(out.shape[0]):
-                        out[i, 0] = self.similarity(first_row + i, 0.0)
-                return 0
             _reserve_index(&index, self.max_shingles)
             index.first = first
             with nogil:
@@ -349,7 +330,6 @@ cdef class ShingleSets:
                     _index_texts(self, &index, index.first + index.count, stop)
                     self._fill_block(out, &index, first, first_row)
         finally:
-            self.end()
             _free_index(&index)
         return 0
 

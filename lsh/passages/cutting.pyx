@@ -61,6 +61,10 @@ cdef struct Candidate:
     size_t before, after             # how many bytes before and from the anchor on are equal
 
 
+cdef struct Windows:
+    size_t first, last
+
+
 @final
 cdef class _Chunks:
     """Items of a fixed size in arrays that are allocated by need and stay where they are."""
@@ -141,14 +145,14 @@ cdef class Cutter:
     cdef size_t max_lists
     cdef Candidate *candidates
     cdef size_t num_candidates, max_candidates
+    cdef Windows *repeated            # windows of which nothing is cut that are equal to earlier ones, ascending
+    cdef size_t num_repeated, max_repeated
 
     def __cinit__(self, finder, KeyTable table not None, make not None, bytes secret not None, size_t limit=LIMIT):
         self.finder, self.table, self.texts, self.limit = finder, table, [], limit
         self.longer = KeyTable(make, 0)
         self.entries, self.zones = _Chunks(make, sizeof(Entry)), _Chunks(make, sizeof(Zone))
         self.window = 0 if finder is None else self.finder.window
-        if len(secret) != sizeof(self.secret):
-            raise ValueError("secret must have 16 bytes")
         self.secret[0], self.secret[1] = (<const uint64_t *> <const char *> secret)[:2]
         self.entries.add()  # entries and zones are counted from 1
         self.zones.add()
@@ -157,6 +161,7 @@ cdef class Cutter:
         free(self.rows)
         free(self.lists)
         free(self.candidates)
+        free(self.repeated)
         free(self.text_starts)
 
     def add_text(self, const uint8_t[::1] data not None):
@@ -169,12 +174,6 @@ cdef class Cutter:
         """Decide runs; return the passages that are cut, as an array of `ROW`. With `kept`, nothing is cut."""
         cdef Py_ssize_t i
         cdef size_t done = 0
-        cdef const Run *run
-        for i in range(runs.shape[0]):
-            run = &runs[i]
-            if not (0 <= run.chunk < len(self.texts) and 0 <= run.at <= len(self.texts[run.chunk]) - run.length
-                    and run.length >= 0):
-                raise ValueError("runs must lie within the text that was added")
         self.num_rows, self.is_kept = 0, kept
         with nogil:
             for i in range(runs.shape[0]):
@@ -224,6 +223,7 @@ cdef class Cutter:
         self.finder.find(self.text, self.length)
         self.decided = self.open_start = self.cut_start = 0
         self.open_zone = 0
+        self.num_repeated = 0
         self.place_zone = <uint32_t> self.zones.count
         if 2 * self.finder.anchors.count > self.max_lists:
             self.max_lists = 2 * self.finder.anchors.count
@@ -331,7 +331,7 @@ cdef class Cutter:
         end = end_from(self.text, window + self.window, self.length)
         self.decided = window + 1
         if self.is_kept:
-            return 0
+            return self._add_repeated(at, window)
         self._add_row(self.run.start + at, self.run.start + end, zone.document,
                       zone.offset + (one.place + at - place - zone.start))
         if at > self.open_start:
@@ -340,6 +340,32 @@ cdef class Cutter:
         else:
             self.open_start = max(self.open_start, end)
         return 0
+
+    cdef int _add_repeated(self, size_t first, size_t last) except -1 nogil:
+        """Note windows that are equal to earlier ones but are not cut; they come in ascending order."""
+        cdef Windows *before = self.repeated + self.num_repeated - 1
+        if self.num_repeated and begin_from(self.text, before.last + 1, first) == first:
+            before.last = last
+            return 0
+        if self.num_repeated == self.max_repeated:
+            self.max_repeated = 2 * self.max_repeated + 64
+            self.repeated = <Windows *> resize(self.repeated, self.max_repeated, sizeof(Windows))
+        self.repeated[self.num_repeated] = Windows(first, last)
+        self.num_repeated += 1
+        return 0
+
+    cdef size_t _new_from(self, size_t first, size_t stop) noexcept nogil:
+        """The first window from `first` on that is not equal to an earlier one; `stop` or more if there is none."""
+        cdef size_t low = 0, high = self.num_repeated, middle
+        while low < high:  # the first of those that end at `first` or behind it
+            middle = (low + high) // 2
+            if self.repeated[middle].last < first:
+                low = middle + 1
+            else:
+                high = middle
+        if low < self.num_repeated and self.repeated[low].first <= first:
+            first = begin_from(self.text, min(self.repeated[low].last + 1, stop), stop)
+        return first
 
     # ---- what is kept ----
 
@@ -399,10 +425,16 @@ cdef class Cutter:
 
     cdef int _enter(self, uint32_t *head, size_t place, uint32_t zone, Side side, size_t first,
                     size_t last) except -1 nogil:
-        """Enter an anchor with windows first to last into a list; where that is full, into lists of longer runs."""
+        """Enter an anchor with windows first to last into a list; where that is full, into lists of longer runs.
+
+        Where all of its windows are equal to earlier ones, it is not entered: those are in the lists.
+        """
         cdef uint32_t at = head[0]
         cdef size_t count = 0, i, low = 0, high = 0
         cdef Side halves[2]
+        first = self._new_from(begin_from(self.text, first, last + 1), last + 1)
+        if first > last:
+            return 0
         while at and count < self.limit:
             at = (<const Entry *> self.entries.at(at)).following
             count += 1

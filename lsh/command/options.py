@@ -172,10 +172,11 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None:
-    """Add the options of `reading`; `missing` is the default of ``--missing``."""
+def add_reading(parser: argparse.ArgumentParser, missing: str = "error", *, several: bool = True) -> None:
+    """Add the options of `reading`; `missing` is the default of ``--missing``, `several` allows several texts."""
     group = parser.add_argument_group("reading")
-    group.add_argument("--field", action=Once, help="column of the text, by name or number; several as title,text")
+    more = "; several as title,text" if several else ""
+    group.add_argument("--field", action=Once, help=f"column of the text, by name or number{more}")
     group.add_argument(
         "--id-field", action=Once, metavar="FIELD", help="column of the id, or none for record numbers as ids"
     )

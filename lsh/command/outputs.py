@@ -223,7 +223,7 @@ def find_sources(
     others = [inputs.find(reading, one, quiet) for one in references]
     for one in others:
         if (shared := inputs.shared_file(found, one)) is not None:
-            problem = "a file compared with itself loses every document; name other reference files"
+            problem = "a file compared with itself loses everything; name other reference files"
             raise ValueError(f"{shared} is INPUT and --against: {problem}")
     return found, others
 

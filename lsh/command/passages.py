@@ -33,8 +33,6 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "spans",
     "dry_run",
     "mark",
-    "min_bytes",
-    "unit",
     "lowercase",
     "strip_punctuation",
     "collapse_whitespace",
@@ -112,7 +110,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         type=options.whole,
         metavar="N",
         default=200,
-        help="minimum length of a passage in bytes of UTF-8 (default 200)",
+        help="minimum length of a passage in bytes of UTF-8, 8 or more, or 1 with lines and paragraphs (default 200)",
     )
     group.add_argument(
         "--unit",
@@ -121,13 +119,16 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         help="what is compared: every run of text, whole lines, or whole paragraphs, which blank lines separate "
         "(default bytes)",
     )
+    group = parser.add_argument_group(
+        "how lines and paragraphs are normalised", "With --unit line or --unit paragraph."
+    )
     options.add(group, "--lowercase", "--strip-punctuation", "--collapse-whitespace", "--normalize")
     outputs.add_keeping(
         parser.add_argument_group("what is kept"),
         "reference files: never written; passages that occur in them are cut from INPUT",
-        "the order of the documents: a passage is kept in the first one that has it",
+        "the order of the documents, behind those of --against: a passage is kept in the first one that has it",
     )
-    options.add_reading(parser)
+    options.add_reading(parser, several=False)
     options.add_running(parser)
     parser.set_defaults(run=run)
 
@@ -146,6 +147,8 @@ def run(namespace: argparse.Namespace) -> None:
 def _request(namespace: argparse.Namespace) -> Request:
     """Return the checked request."""
     outputs.take_input(namespace)
+    if namespace.mark == "":
+        raise ValueError("--mark must be the name of a field, got ''")
     written = outputs.checked_outputs(namespace, "--spans")
     keep = outputs.checked_keep(namespace)
     shingles = None
@@ -281,16 +284,22 @@ def _print_counts(request: Request, counts: dict[str, Any]) -> None:
         console.write_data(json.dumps({**shown, **run}) + "\n")
     if request.running.verbose:
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
-        console.say(f"seconds: {stages}")
+        cutting = request.cutting
+        normalised = "" if cutting.shingles is None else f", normalised by {cutting.shingles!r}"
+        console.say(
+            f"passages of {cutting.min_bytes:,} bytes or more, unit {cutting.unit}, keep {request.keep}{normalised}\n"
+            f"seconds: {stages}"
+        )
     if not request.running.quiet:
-        console.say(_summary(counts, with_references=bool(request.references)))
+        console.say(_summary(request, counts))
 
 
-def _summary(counts: dict[str, Any], with_references: bool) -> str:
+def _summary(request: Request, counts: dict[str, Any]) -> str:
     parts = [counted(counts["documents"], "document")]
-    parts += [counted(counts["old"], "reference document")] if with_references else []
+    parts += [counted(counts["old"], "reference document")] if request.references else []
     share = f" ({counts['cut_bytes'] / counts['bytes']:.2%})" if counts["bytes"] else ""
-    cut = f"{counted(counts['spans'], 'passage')} cut from {counted(counts['cut_documents'], 'document')}"
+    is_cut = "would be cut" if request.outputs.dry_run or request.mark is not None else "cut"
+    cut = f"{counted(counts['spans'], 'passage')} {is_cut} from {counted(counts['cut_documents'], 'document')}"
     parts += [f"{cut}, {size(counts['cut_bytes'])}{share}"]
     parts += [f"{counts['emptied']:,} emptied"] if counts["emptied"] else []
     parts += [f"{counts['missing']:,} missing"] if counts["missing"] else []

@@ -72,8 +72,10 @@ class Cutting:
 
     def __post_init__(self) -> None:
         unit = checks.choice("unit", self.unit, get_args(PassageUnit))
-        least = MIN_WINDOW if unit == "bytes" else 1
-        checks.whole_number("min_bytes", self.min_bytes, least, MAX_WINDOW)
+        size = checks.whole_number("min_bytes", self.min_bytes, 1, MAX_WINDOW)
+        if unit == "bytes" and size < MIN_WINDOW:
+            given = errors.Parameter("unit", unit)
+            raise errors.bad_value("min_bytes", f"must be {MIN_WINDOW} or more with " + given + f", got {size}")
         object.__setattr__(self, "keep", checked_keep(self.keep))
         checks.choice("missing", self.missing, get_args(Missing))
         if self.shingles is not None:
@@ -100,8 +102,9 @@ def find_passages(
 ) -> Passages:
     """Find the passages of a corpus that occur again, and decide which one of them to keep.
 
-    A passage is a run of `min_bytes` or more that is equal, byte for byte, to a run that is kept elsewhere. One of
-    several equal ones is kept, so nothing is cut without a witness, and no passage goes with all of its copies.
+    A passage is a run of `min_bytes` or more that is equal, byte for byte, to a run that is kept elsewhere; a line or
+    paragraph goes with the line ends behind it, which are not compared. One of several equal passages is kept, so
+    nothing is cut without a witness, and no passage goes with all of its copies.
 
     Parameters
     ----------

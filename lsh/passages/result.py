@@ -198,8 +198,8 @@ def _texts_of(piece: Any) -> Iterator[Any]:
 
 def _check_length(rows: NDArray[np.void], data: bytes, number: int) -> None:
     if len(rows) and int(rows["end"].max()) > len(data):
-        reason = f"must be the text that was searched; it has {len(data):,} bytes as UTF-8, fewer than where a passage "
-        raise errors.bad_value(f"texts[{number}]", reason + f"ends, {int(rows['end'].max()):,}")
+        reason = f"must be the text that was searched; it has {counted(len(data), 'byte')} as UTF-8, fewer than where "
+        raise errors.bad_value(f"texts[{number}]", reason + f"a passage ends, {int(rows['end'].max()):,}")
 
 
 def _without(text: Any, cuts: NDArray[np.void], number: int) -> Any:

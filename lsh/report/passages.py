@@ -230,7 +230,7 @@ def passages(
     parts = [
         _header(found, choice.total),
         _kept_table(run, "Cut most often", choice.frequent, "often"),
-        _kept_table(run, "Cutting most", choice.heaviest, "most"),
+        _kept_table(run, "Most bytes cut", choice.heaviest, "most"),
         _side_by_side(run),
         Html() if sources is None else _by_source(found, sources, lengths),
         parameter_table(_values(found, parameters or {})),
@@ -244,6 +244,7 @@ def _header(found: Passages, num_kept: int) -> Html:
     unit = {"bytes": "passages", "line": "lines", "paragraph": "paragraphs"}[given["unit"]]
     old = f", also compared with {counted(counts['old'], 'old document')}" if counts["old"] else ""
     lengths = found.spans["end"] - found.spans["start"]
+    num_old = np.count_nonzero(sides(found.spans) == "old")
     tiles = (
         ("Passages cut", f"{counts['spans']:,}", f"of {given['min_bytes']:,} bytes or more"),
         (
@@ -260,11 +261,7 @@ def _header(found: Passages, num_kept: int) -> Html:
         ("Kept passages", f"{num_kept:,}", "in place of those that are cut"),
         ("Median length", f"{int(np.median(lengths)) if len(lengths) else 0:,}", "bytes of a passage that is cut"),
         ("Longest", f"{int(lengths.max(initial=0)):,}", "bytes"),
-        (
-            "For old documents",
-            f"{np.count_nonzero(sides(found.spans) == 'old'):,}",
-            f"of {counts['old']:,} old documents" if counts["old"] else "there are none",
-        ),
+        *([("For old documents", f"{num_old:,}", f"of {counts['old']:,} old documents")] if counts["old"] else []),
     )
     accent = element("span", counted(counts["spans"], "passage"), class_="accent")
     words = f" cut from {counts['cut_documents']:,} of {counted(counts['documents'], 'document')}"
@@ -281,7 +278,8 @@ def _kept_table(run: _Run, title: str, numbers: Iterable[int], name: str) -> Htm
     if not rows:
         return section(title, element("p", "No passage is repeated.")) if name == "often" else Html()
     words = f"{counted(run.choice.total, 'passage')} kept in place of others. "
-    words += "Where passages of one document overlap, they are one here."
+    words += "Where kept passages of one document overlap, they are one row. Bytes of a document that were cut for two "
+    words += "kept passages count for one of them."
     if len(rows) < run.choice.total:
         words += f" These are the first {len(rows)}."
     heads = ("times cut", "bytes cut", "bytes kept", "kept in", "start of the passage")
@@ -311,7 +309,7 @@ def _side_by_side(run: _Run) -> Html:
     parts, seen = list[Html](), set[int]()
     for name, title, numbers in (
         ("often", "Cut most often", choice.frequent),
-        ("most", "Cutting most", choice.heaviest),
+        ("most", "Most bytes cut", choice.heaviest),
         ("longest", "Longest", choice.longest),
         ("random", "Others, drawn at random", choice.random),
     ):
@@ -353,7 +351,11 @@ def _pair(run: _Run, kept: Any) -> Html:
         for name, what, begin, words in sides
     ]
     about = element(
-        "span", element("b", f"{length:,}"), " bytes, cut ", element("b", f"{int(kept['times']):,}"), " times"
+        "span",
+        element("b", f"{length:,}"),
+        " bytes, one of ",
+        element("b", counted(int(kept["times"]), "passage")),
+        f" that were cut for bytes {int(kept['start']):,} to {int(kept['end']):,}",
     )
     return element("article", element("header", about), element("div", *columns, class_="sides"), class_="pair")
 

@@ -122,7 +122,7 @@ def test_each_command_checks_each_of_its_options(news, door):
 
 # ---- the messages of the command ----
 
-OVERLAP = "a file compared with itself loses every document"
+OVERLAP = "a file compared with itself loses everything"
 MISUSE = [
     # usage
     ("dedup", "are required: INPUT; see lsh dedup --help"),

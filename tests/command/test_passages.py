@@ -196,7 +196,7 @@ def test_lines_that_are_normalised(tmp_path):
 def test_the_summary_is_one_line_on_stderr(tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(text for text in TEXTS if text))
     result = lsh(tmp_path, "passages", "a.txt", "--dry-run", *MIN_BYTES)
-    start = b"5 documents, 3 passages cut from 3 documents, 3"
+    start = b"5 documents, 3 passages would be cut from 3 documents, 3"
     assert (result.returncode, result.stdout, result.stderr.startswith(start)) == (0, b"", True), result.stderr
     assert b"1 emptied" in result.stderr
     assert set(contents(tmp_path)) == {"a.txt"}
@@ -213,7 +213,8 @@ def test_the_report(tmp_path):
 
 MISUSE = [
     ("a.txt", "give -o OUTPUT, or --dry-run"),
-    ("a.txt -o b.txt --min-bytes 7", "--min-bytes must be 8 or more, got 7"),
+    ("a.jsonl -o b.jsonl --mark=", "--mark must be the name of a field, got ''"),
+    ("a.txt -o b.txt --min-bytes 7", "--min-bytes must be 8 or more with --unit bytes, got 7"),
     ("a.txt -o b.txt --min-bytes x", "argument --min-bytes: expected a whole number"),
     ("a.txt -o b.txt --lowercase", "--lowercase requires --unit line or --unit paragraph"),
     ("a.txt -o b.txt --unit word", "invalid choice 'word'; choose from bytes, line, paragraph"),

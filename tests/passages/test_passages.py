@@ -212,7 +212,7 @@ def test_units(unit):
 TWICE = ["abcdefgh" * 10] * 2
 BAD = [
     ({"texts": "one text"}, TypeError, "texts must be a collection of texts, got one str"),
-    ({"min_bytes": 7}, ValueError, "min_bytes must be 8 or more, got 7"),
+    ({"min_bytes": 7}, ValueError, "min_bytes must be 8 or more with unit='bytes', got 7"),
     ({"min_bytes": 0, "unit": "line"}, ValueError, "min_bytes must be 1 or more, got 0"),
     ({"min_bytes": 2**30}, ValueError, "min_bytes must be at most 16777216"),
     ({"unit": "word"}, ValueError, "unit must be one of 'bytes', 'line', 'paragraph', got 'word'"),
@@ -240,7 +240,7 @@ def test_an_index_has_no_passages(folder):
 
 def test_other_texts_cannot_be_cut():
     found = lsh.find_passages(TWICE, 8)
-    for texts, message in ((TWICE[:1], "got 1"), (TWICE * 2, "got more"), (["x", "y"], "it has 1 bytes")):
+    for texts, message in ((TWICE[:1], "got 1"), (TWICE * 2, "got more"), (["x", "y"], "it has 1 byte as")):
         with pytest.raises(ValueError, match=message):
             list(found.cut(texts))
     with pytest.raises(IndexError):

@@ -1,4 +1,4 @@
-"""Run all benchmarks, then write the tables of the READMEs, of docs/scale.md and docs/choosing.md, and the chart.
+"""Run all benchmarks, then write the tables of the READMEs, of docs/scale.md, docs/choosing.md and docs/passages.md, and the chart.
 
 `--only kernels,peers` runs these two only. `--render` runs none and writes tables and chart from the stored results.
 `--quick` checks the headline figures in under five minutes on a quiet machine: it measures them again, prints them
@@ -20,6 +20,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from harness import table
+from passages import stages
 from spark import scale
 from text import choosing
 
@@ -40,6 +41,7 @@ PARTS = {
         "engine/sizes.py",
         "passages/passages.py",
         "passages/passage_peers.py",
+        "passages/stages.py",
         "files/files.py",
         "store/index.py",
         "spark/spark.py",
@@ -599,6 +601,7 @@ TABLES = {
     FRONT: {"peers": short_peer_table},
     FOLDER.parent / "docs" / "scale.md": scale.TABLES,
     FOLDER.parent / "docs" / "choosing.md": choosing.TABLES,
+    FOLDER.parent / "docs" / "passages.md": stages.TABLES,
 }
 
 
@@ -643,7 +646,12 @@ def results() -> dict[str, Result]:
     """Load the stored results, by name."""
     paths = {name: FOLDER / "results" / f"{name}.json" for name in PARTS}
     found = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
-    shared = dict.fromkeys(choosing.TABLES, found["choosing"]) if "choosing" in found else {}
+    shared = {
+        table: found[module.__name__.rpartition(".")[2]]
+        for module in (choosing, stages)
+        for table in module.TABLES
+        if module.__name__.rpartition(".")[2] in found
+    }
     return {**found, **shared, **dict.fromkeys(scale.TABLES, scale.results())}
 
 

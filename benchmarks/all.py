@@ -1,4 +1,4 @@
-"""Run all benchmarks, then write the tables of the READMEs, of docs/scale.md, docs/choosing.md and docs/passages.md, and the chart.
+"""Run all benchmarks, then write the chart and the tables of the READMEs and of docs/scale, choosing and passages.md.
 
 `--only kernels,peers` runs these two only. `--render` runs none and writes tables and chart from the stored results.
 `--quick` checks the headline figures in under five minutes on a quiet machine: it measures them again, prints them

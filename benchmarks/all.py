@@ -512,7 +512,8 @@ def passages_table(result: Result) -> str:
     for found in result["cases"]:
         size = found["bytes"]
         finding = found["seconds"]["total"] - found["seconds"]["writing"]
-        cells = [f"{found['documents']:,}", figure(found["seconds"]["total"]), figure(finding)]
+        old = f" and {found['old']:,} old ones" if found["old"] else ""
+        cells = [f"{found['documents']:,}{old}", figure(found["seconds"]["total"]), figure(finding)]
         cells += [figure(found["cpu"] / size * 1e9), figure(found["user"] / size * 1e9)]
         cells += [f"{found['peak_memory'] / 1e9:.2f} GB", f"{found['temporary_bytes'] / size:.2f}"]
         cells += [f"{found['planted'] - found['missing']:,} of {found['planted']:,}", f"{found['beside']:.3%}"]

@@ -104,7 +104,7 @@ def test_lists_of_longer_runs(limit):
     draw = random.Random(limit)
     for _ in range(round(800 * strategies.SCALE)):
         texts, window = random_corpus(draw)
-        batch = Batch(texts)
+        batch, old = Batch(texts), draw.choice([0, 0, 1, 2, 4])
         keys, counts = passage_keys(batch, window, SECRET)
         assert counts.sum() == len(keys)
         again, times = np.unique(keys, return_counts=True)
@@ -116,7 +116,11 @@ def test_lists_of_longer_runs(limit):
         runs["at"] = np.cumsum(runs["length"]) - runs["length"]
         cutter = Cutter(AnchorFinder(window, SECRET), table, np.empty, SECRET, limit)
         cutter.add_text(data)
-        check(cutter.decide(runs, False), texts, window, list(range(len(texts))))
+        assert len(cutter.decide(runs[runs["document"] < old], True)) == 0
+        spans = cutter.decide(runs[runs["document"] >= old], False)
+        for name in ("document", "kept"):
+            spans[name] -= old
+        check(spans, texts, window, list(range(len(texts))), old)
 
 
 def test_a_phrase_in_every_text_takes_linear_time():
@@ -126,6 +130,9 @@ def test_a_phrase_in_every_text_takes_linear_time():
     texts = [f"{draw.random()} {phrase} {draw.random()}" for _ in range(30_000)]
     assert len(phrase) < 90
     assert len(lsh.find_passages(texts, 100).spans) == 0  # a list of all anchors takes minutes
+    pages = [text + phrase + phrase[::-1] for text in texts[:6000]]
+    found = lsh.find_passages(pages[3000:], 100, against=pages[:3000])  # likewise a list of all old windows
+    assert found.summary()["cut_documents"] == 3000
 
 
 @pytest.mark.parametrize("name", ["reuters21578.tsv.gz", "win32docs.tsv.gz"])
@@ -139,11 +146,15 @@ def test_real_texts(name, data_folder):
     texts = [max(line.split(b"\t"), key=len) for line in lines]
     total = np.cumsum([len(text) for text in texts])
     texts = texts[: int(np.searchsorted(total, 1_000_000))]
-    found = lsh.find_passages(texts, 60)
-    cut = [bytearray(len(text)) for text in texts]
+    check_long(texts, 60)
+
+
+def check_long(texts: list[bytes], window: int) -> None:
+    """Compare what is cut of longer texts with the twin for these."""
+    found, cut = lsh.find_passages(texts, window), [bytearray(len(text)) for text in texts]
     for document, start, end in found.cuts.tolist():
         cut[document][start:end] = b"\1" * (end - start)
-    assert list(map(bytes, cut)) == reference.passages_of_ascii(texts, 60)
+    assert list(map(bytes, cut)) == reference.passages_of_ascii(texts, window)
     assert found.summary()["cut_bytes"] == sum(map(sum, cut)) > 10_000
 
 
@@ -173,6 +184,10 @@ def test_bounds_threads_and_pieces_do_not_matter(quotations, max_memory):
         assert lsh.find_passages(given, 70, num_threads=threads, **bound).spans.tolist() == expected.tolist()
     data = [text.encode() for text in quotations]
     assert lsh.find_passages(iter(data), 70, **bound).spans.tolist() == expected.tolist()
+
+
+def test_quotations(quotations):
+    check_long([text.encode("ascii", "ignore") for text in quotations[:500]], 70)
 
 
 def test_what_is_left(quotations):

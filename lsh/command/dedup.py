@@ -234,9 +234,7 @@ def _deduplicate(request: Request, watch: Stopwatch) -> tuple[dict[str, Any], di
             report = opened.enter_context(files.Target(written.report, folder=request.running.temp_dir))
             report.write(_report(request, result, run, against).encode())
             watch.stage("report")
-        _write(request, result, run, against)
-        for complete in filter(None, (run.rejects, report)):
-            complete.commit()
+        _write(request, result, run, against, [*filter(None, (run.rejects, report))])
         watch.stage("writing")
     counts = result.summary()
     counts["bytes"] = texts.num_bytes + against.num_bytes
@@ -300,7 +298,11 @@ def _report(
 
 
 def _write(
-    request: Request, result: lsh.Deduplication, run: outputs.OpenRun, against: TextStream | IndexDocuments
+    request: Request,
+    result: lsh.Deduplication,
+    run: outputs.OpenRun,
+    against: TextStream | IndexDocuments,
+    tables: list[outputs.AnyTarget],
 ) -> None:
     """Write the kept documents, if they have a target, and the tables; put all in place when they are complete."""
     own = request.outputs.tables
@@ -316,7 +318,6 @@ def _write(
                 documents, written, target, lambda position: meter.bytes("writing", position, size), values
             )
             meter.bytes("writing", size, size)
-        tables: list[outputs.AnyTarget] = []
         if removed_documents is not None:
             removed = files.target(documents, removed_documents)
             opened.enter_context(removed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from lsh.command.rows import span_rows
 from lsh.engine.dedup import Running
 from lsh.passages.finding import STAGE_SHARES, Cutting, find
 from lsh.passages.result import Passages
+from lsh.text.cuts import in_characters
 from lsh.typing import PassageUnit
 
 OPTIONS_OF_REPORT = (  # listed in a report if they have a value
@@ -45,6 +47,8 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "missing",
     "on_bad_line",
 )
+
+_NAME = re.compile(r'[^"\\\x00-\x1f\x7f\ud800-\udfff]+')  # what JSON and tables have as it is
 
 EPILOG = f"""\
 examples:
@@ -147,8 +151,9 @@ def run(namespace: argparse.Namespace) -> None:
 def _request(namespace: argparse.Namespace) -> Request:
     """Return the checked request."""
     outputs.take_input(namespace)
-    if namespace.mark == "":
-        raise ValueError("--mark must be the name of a field, got ''")
+    if namespace.mark is not None and not _NAME.fullmatch(namespace.mark):
+        rule = "must be the name of a field, without quotes, backslashes and control characters"
+        raise ValueError(f"--mark {rule}, got {namespace.mark!r}")
     written = outputs.checked_outputs(namespace, "--spans")
     keep = outputs.checked_keep(namespace)
     shingles = None
@@ -195,9 +200,7 @@ def _cut(request: Request, watch: Stopwatch) -> dict[str, Any]:
             report = opened.enter_context(files.Target(written.report, folder=running.temp_dir))
             report.write(_report(request, found, run).encode())
             watch.stage("report")
-        _write(request, found, run)
-        for complete in filter(None, (run.rejects, report)):
-            complete.commit()
+        _write(request, found, run, [*filter(None, (run.rejects, report))])
         watch.stage("writing")
     counts = found.summary()
     counts["read"] = texts.num_bytes + old.num_bytes
@@ -214,9 +217,9 @@ def _report(request: Request, found: Passages, run: outputs.OpenRun) -> str:
     return report.passages(found, choice=choice, sizes=outputs.sizes_of(run.texts), **values)
 
 
-def _write(request: Request, found: Passages, run: outputs.OpenRun) -> None:
-    """Write the documents, if they have a target, and the table; put both in place when they are complete."""
-    documents, target, meter, tables = run.documents, run.target, run.meter, list[outputs.AnyTarget]()
+def _write(request: Request, found: Passages, run: outputs.OpenRun, tables: list[outputs.AnyTarget]) -> None:
+    """Write the documents, if they have a target, and the table; put all files in place when they are complete."""
+    documents, target, meter = run.documents, run.target, run.meter
     with ExitStack() as opened:
         if target is not None:
             opened.enter_context(target)
@@ -265,8 +268,7 @@ def _marks(found: Passages, texts: TextStream) -> Iterator[list[bytes]]:
     position = 0
     for runs, (document, record) in zip(runs_of_each, texts.at(documents)):
         yield from [[b"[]"]] * (document - position)
-        characters = np.cumsum(np.frombuffer(record.text or b"", np.uint8) & 0xC0 != 0x80)
-        shown = np.concatenate([[0], characters])[runs].tolist()
+        shown = in_characters(record.text or b"", runs).tolist()
         yield [json.dumps(shown).encode()]
         position = document + 1
     yield from [[b"[]"]] * (texts.count - position)

@@ -450,7 +450,7 @@ class _Pass:
             try:
                 more, end = (one.decode().encode(self._encoding) for one in (more, end))
             except UnicodeError:
-                raise ValueError(f"an added value cannot be written in {self._encoding}") from None
+                raise ValueError(f"an added field cannot be written in {self._encoding}") from None
         return raw[: len(raw) - len(end)] + more + end
 
     def _kept_parts(self, number: int, keep: Flags) -> Iterator[tuple[Array, Array]]:

@@ -11,11 +11,22 @@ anchor is compared with a few others only.
 from cython cimport final
 from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
+from libc.string cimport memmove
 
 from lsh cimport _kernels as c
 from lsh.base.memory cimport resize
 from lsh._minhash cimport check_signals
-from lsh.passages.repeats cimport AnchorFinder, KeyTable, Side, begin_from, context_key, end_from, is_begin
+from lsh.passages.repeats cimport (
+    AnchorFinder,
+    KeyTable,
+    Shift,
+    Side,
+    begin_from,
+    context_key,
+    end_from,
+    is_begin,
+    is_shifted,
+)
 
 import numpy as np
 
@@ -137,6 +148,8 @@ cdef class Cutter:
     cdef const Run *run
     cdef bint is_kept                 # nothing of the run is cut
     cdef size_t decided               # windows before this place are decided
+    cdef Shift shift                  # of the windows that are entered
+    cdef size_t work                  # since the last check for signals
     cdef size_t open_start            # behind the last cut: where kept text begins that has no end yet
     cdef size_t cut_start             # where the last cut begins
     cdef uint32_t open_zone           # its zone, counted from 1; 0 if it has none yet
@@ -173,7 +186,6 @@ cdef class Cutter:
     def decide(self, const Run[::1] runs not None, bint kept):
         """Decide runs; return the passages that are cut, as an array of `ROW`. With `kept`, nothing is cut."""
         cdef Py_ssize_t i
-        cdef size_t done = 0
         self.num_rows, self.is_kept = 0, kept
         with nogil:
             for i in range(runs.shape[0]):
@@ -183,10 +195,7 @@ cdef class Cutter:
                     self._decide_windows()
                 else:
                     self._decide_unit()
-                done += self.length + 64
-                if done > CHECKED:
-                    check_signals()
-                    done = 0
+                self._worked(self.length + 64)
         result = np.empty(self.num_rows, ROW)
         cdef Row[::1] out = result
         for i in range(out.shape[0]):
@@ -219,39 +228,64 @@ cdef class Cutter:
 
     cdef int _decide_windows(self) except -1 nogil:
         """Decide a run, anchor by anchor: first the windows with the bytes before it, then those after it."""
-        cdef size_t i, side, registered = 0
-        self.finder.find(self.text, self.length)
+        cdef size_t i = 0, side, registered = 0, known
+        self.finder.begin(self.text, self.length)
         self.decided = self.open_start = self.cut_start = 0
         self.open_zone = 0
         self.num_repeated = 0
+        self.shift = Shift(0, 0, 0)
         self.place_zone = <uint32_t> self.zones.count
-        if 2 * self.finder.anchors.count > self.max_lists:
-            self.max_lists = 2 * self.finder.anchors.count
-            self.lists = <uint32_t *> resize(self.lists, self.max_lists, sizeof(uint32_t))
-        for i in range(self.finder.anchors.count):
-            while self.finder.anchors.found[registered].place + self.window <= self.finder.anchors.found[i].place:
+        known = self._more_anchors(0)
+        while i < known:
+            while self.finder.anchors[registered].place + self.window <= self.finder.anchors[i].place:
                 self._register(registered)  # its windows may end before those of this anchor begin
                 registered += 1
             for side in range(2):
-                self.lists[2 * i + side] = self._decide_side(i, self.finder.sides[side])
+                self.lists[2 * i + side] = self._decide_side(i, side)
+            i += 1
+            if i == known and not self.finder.is_complete:
+                known = self._more_anchors(registered)
+                i, registered = i - registered, 0
         self._end_zone(self.length)
         self.cut_start = self.open_start = self.length + 1  # all zones have ended
-        while registered < self.finder.anchors.count:
+        while registered < known:
             self._register(registered)
             registered += 1
         return 0
 
-    cdef uint32_t _decide_side(self, size_t i, Side side) except? 0 nogil:
+    cdef size_t _more_anchors(self, size_t done) except? 0 nogil:
+        """Forget the first `done` anchors and find more; return how many can be decided."""
+        cdef size_t known = self.finder.more(done)
+        if done:
+            memmove(self.lists, self.lists + 2 * done, (self.max_lists - 2 * done) * sizeof(uint32_t))
+        if self.max_lists < 2 * self.finder.capacity:
+            self.max_lists = 2 * self.finder.capacity
+            self.lists = <uint32_t *> resize(self.lists, self.max_lists, sizeof(uint32_t))
+        self._worked(0)
+        return known
+
+    cdef int _worked(self, size_t work) except -1 nogil:
+        """Count bytes that are compared or hashed, and handle signals now and then."""
+        self.work += work
+        if self.work > CHECKED:
+            self.work = 0
+            check_signals()
+        return 0
+
+    cdef uint32_t _decide_side(self, size_t i, size_t number) except? 0 nogil:
         """Decide the windows of a side of anchor i; return the slot of its key if some of them are kept."""
-        cdef size_t first = 0, last = 0, place = self.finder.anchors.found[i].place, window, found, slot, at, j
+        cdef size_t first = 0, last = 0, place = self.finder.anchors[i].place, window, found, slot, at, j
         cdef uint32_t kept = UINT32_MAX
+        cdef Side side = self.finder.sides[number]
         cdef const Candidate *best
-        if not self.finder.windows(i, self.length, side, &first, &last) or last < self.decided:
+        if not self.finder.windows(i, side, &first, &last) or last < self.decided:
             return UINT32_MAX
         at = begin_from(self.text, max(first, self.decided), last + 1)
+        if at <= last and i and self._cut_shifted(place - self.finder.anchors[i - 1].place, at):
+            at = begin_from(self.text, max(first, self.decided), last + 1)
         if at > last:
             return UINT32_MAX
-        slot = self.table.find(self.finder.key(self.text, place, side))
+        slot = self.table.find(self.finder.key_of_side(place, number))
         if self.table.keys[slot] == 0:
             return UINT32_MAX
         self.num_candidates = 0
@@ -286,7 +320,7 @@ cdef class Cutter:
             return 0
         for i in range(2):
             if _within(place, halves[i], first, last, &low, &high):
-                head = self.longer.heads[self.longer.find(self.finder.key(self.text, place, halves[i]))]
+                head = self.longer.heads[self.longer.find(self.finder.key(place, halves[i]))]
                 self._find_candidates(head, place, low, high, halves[i])
         return 0
 
@@ -297,6 +331,7 @@ cdef class Cutter:
         cdef size_t most = own - entry.place if zone.end == NULL else zone.end - entry.place
         cdef size_t after = c.lsh_common_after(own, entry.place, min(most, self.length - place)), before
         before = c.lsh_common_before(own, entry.place, min(<size_t> (entry.place - zone.start), place - first))
+        self._worked(before + after + 64)
         if before + after < self.window:
             return 0
         if self.num_candidates == self.max_candidates:
@@ -324,10 +359,7 @@ cdef class Cutter:
         cdef size_t end = self._equal_until(one, place), distance = self.text + place - one.place, window
         if zone.end == NULL:
             end = min(end, at + distance)
-        window = end - self.window
-        while window > at and not (is_begin(self.text, window)
-                                   and end_from(self.text, window + self.window, self.length) <= end):
-            window -= 1
+        window = self._last_within(at, end)
         end = end_from(self.text, window + self.window, self.length)
         self.decided = window + 1
         if self.is_kept:
@@ -341,11 +373,70 @@ cdef class Cutter:
             self.open_start = max(self.open_start, end)
         return 0
 
+    cdef size_t _last_within(self, size_t at, size_t end) noexcept nogil:
+        """The last window from `at` on that ends at `end` or before, as window `at` does."""
+        cdef size_t window = end - self.window
+        while window > at and not (is_begin(self.text, window)
+                                   and end_from(self.text, window + self.window, self.length) <= end):
+            window -= 1
+        return window
+
+    cdef bint _cut_shifted(self, size_t step, size_t at) except -1 nogil:
+        """Decide windows from `at` on that are equal to those `step` before them, in cut text; return whether any is.
+
+        They are decided like those, as no text is kept in between. So a text that repeats a few characters takes time
+        in proportion to its length, whatever the window.
+        """
+        cdef size_t base = at - step, end, last, size, covered
+        cdef const Row *row
+        cdef const Windows *repeated
+        cdef int64_t kept, document
+        if step >= self.window // 4 or step > at:
+            return False
+        if self.is_kept:
+            if self.num_repeated == 0:
+                return False
+            repeated = &self.repeated[self.num_repeated - 1]
+            if repeated.first > base or begin_from(self.text, repeated.last + 1, at) < at:
+                return False
+        elif self.num_rows == self.first_row or base < self.cut_start or at > self.open_start:
+            return False
+        end = at + c.lsh_common_after(self.text + base, self.text + at, self.length - at)
+        self._worked(end - at)
+        if end_from(self.text, at + self.window, self.length) > end:
+            return False
+        if self.is_kept:
+            last = self._last_within(at, end)
+            self.decided = last + 1
+            self._add_repeated(at, last)
+            return True
+        # From a window of the last row on, those whose distance is a multiple of the step have the same witness.
+        row = &self.rows[self.num_rows - 1]
+        base = begin_from(self.text, max(base, <size_t> (row.start - self.run.start)), at)
+        size = end_from(self.text, base + self.window, self.length) - base
+        covered = row.end - self.run.start
+        if base + size > covered or base + step + size > end:
+            return False
+        last = base + (end - size - base) // step * step
+        if end_from(self.text, last + self.window, self.length) > last + size:
+            last -= step  # a longer character follows there
+        if last < at:
+            return False
+        kept, document = row.kept_start + <int64_t> base - (row.start - self.run.start), row.kept
+        while covered < last + size:  # each begins in what is covered, as far behind as it can
+            at = base + (covered - base) // step * step
+            at = min(at, last)
+            covered = at + size
+            self._add_row(self.run.start + at, self.run.start + covered, document, kept)
+        self.decided = last + 1
+        self.open_start = max(self.open_start, covered)
+        return True
+
     cdef int _add_repeated(self, size_t first, size_t last) except -1 nogil:
         """Note windows that are equal to earlier ones but are not cut; they come in ascending order."""
-        cdef Windows *before = self.repeated + self.num_repeated - 1
-        if self.num_repeated and begin_from(self.text, before.last + 1, first) == first:
-            before.last = last
+        cdef size_t count = self.num_repeated
+        if count and begin_from(self.text, self.repeated[count - 1].last + 1, first) == first:
+            self.repeated[count - 1].last = last
             return 0
         if self.num_repeated == self.max_repeated:
             self.max_repeated = 2 * self.max_repeated + 64
@@ -388,7 +479,8 @@ cdef class Cutter:
 
     cdef int _register(self, size_t i) except -1 nogil:
         """Enter anchor i into the lists of its keys, if windows of it may be kept."""
-        cdef size_t place = self.finder.anchors.found[i].place, first = 0, last = 0, at
+        cdef size_t place = self.finder.anchors[i].place, first = 0, last = 0, at
+        cdef size_t step = place - self.finder.anchors[i - 1].place if i else self.window
         cdef uint32_t zone_number, slot
         cdef const Zone *zone
         cdef size_t side
@@ -402,12 +494,18 @@ cdef class Cutter:
             slot = self.lists[2 * i + side]
             if slot == UINT32_MAX:
                 continue
-            self.finder.windows(i, self.length, self.finder.sides[side], &first, &last)
+            self.finder.windows(i, self.finder.sides[side], &first, &last)
             at = begin_from(self.text, max(first, <size_t> max(zone.start - self.text, 0)), last + 1)
-            if at <= last and (zone.end == NULL or
-                               self.text + end_from(self.text, at + self.window, self.length) <= zone.end):
+            if (at <= last and (zone.end == NULL or
+                                self.text + end_from(self.text, at + self.window, self.length) <= zone.end)
+                    and not self._is_entered(zone, step, at, last)):
                 self._enter(&self.table.heads[slot], place, zone_number, self.finder.sides[side], at, last)
         return 0
+
+    cdef bint _is_entered(self, const Zone *zone, size_t step, size_t first, size_t last) noexcept nogil:
+        """Tell whether windows are equal to those `step` before them in the same kept text, which are in the lists."""
+        return (step < self.window // 4 and step <= first and self.text + first - step >= zone.start
+                and is_shifted(&self.shift, self.text, step, first, min(last + self.window + 3, self.length)))
 
     cdef uint32_t _zone_at(self, size_t place) except? 0 nogil:
         """The zone that has a place of the run at work; 0 if none has. Places ascend from call to call."""
@@ -432,6 +530,7 @@ cdef class Cutter:
         cdef uint32_t at = head[0]
         cdef size_t count = 0, i, low = 0, high = 0
         cdef Side halves[2]
+        self._worked(self.window)
         first = self._new_from(begin_from(self.text, first, last + 1), last + 1)
         if first > last:
             return 0
@@ -442,7 +541,7 @@ cdef class Cutter:
             return self._push(head, self.text + place, zone)
         for i in range(2):
             if _within(place, halves[i], first, last, &low, &high):
-                self._enter(self.longer.enter(self.finder.key(self.text, place, halves[i])), place, zone, halves[i],
+                self._enter(self.longer.enter(self.finder.key(place, halves[i])), place, zone, halves[i],
                             low, high)
         return 0
 

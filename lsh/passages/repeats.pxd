@@ -29,18 +29,33 @@ cdef struct Side:
     size_t low, high
 
 
-cdef struct Anchors:
-    lsh_anchor *found
-    size_t count, capacity
+cdef struct Shift:
+    # Bytes that are equal to those `step` before them: from `start` to `stop`.
+    size_t step, start, stop
+
+
+cdef struct KnownKey:
+    size_t place                      # of the anchor
+    uint64_t key                      # 0: none
+    Shift shift
+
+
+cdef bint is_shifted(Shift *known, const uint8_t *text, size_t step, size_t start, size_t stop) noexcept nogil
 
 
 cdef class AnchorFinder:
     cdef const lsh_kernels *kernels
-    cdef Anchors anchors
+    cdef lsh_anchor_walk walk
+    cdef lsh_anchor *anchors          # those of the text that are at hand
+    cdef size_t count, capacity
+    cdef bint is_complete             # and they are the last ones
+    cdef KnownKey known[2]            # by side: of the last anchor
     cdef readonly size_t window
     cdef uint64_t secret[2]
     cdef Side sides[2]                # the windows with the bytes before an anchor, and those with the bytes after it
 
-    cdef int find(self, const uint8_t *text, size_t length) except -1 nogil
-    cdef bint windows(self, size_t i, size_t length, Side side, size_t *first, size_t *last) noexcept nogil
-    cdef uint64_t key(self, const uint8_t *text, size_t place, Side side) noexcept nogil
+    cdef void begin(self, const uint8_t *text, size_t length) noexcept nogil
+    cdef size_t more(self, size_t done) except? 0 nogil
+    cdef bint windows(self, size_t i, Side side, size_t *first, size_t *last) noexcept nogil
+    cdef uint64_t key(self, size_t place, Side side) noexcept nogil
+    cdef uint64_t key_of_side(self, size_t place, size_t side) noexcept nogil

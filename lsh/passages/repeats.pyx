@@ -10,7 +10,7 @@ a hash of these bytes. A window can only be equal to another one if its key occu
 from cython cimport final
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memchr, memcpy, memset
+from libc.string cimport memchr, memcpy, memmove, memset
 
 from lsh cimport _kernels as c
 from lsh.base.memory cimport resize
@@ -131,40 +131,64 @@ cdef class AnchorFinder:
         self.sides[1] = Side(0, window - half)
 
     def __dealloc__(self):
-        free(self.anchors.found)
+        free(self.anchors)
 
-    cdef int find(self, const uint8_t *text, size_t length) except -1 nogil:
-        """Find all anchors of a text."""
-        cdef c.lsh_anchor_walk walk
-        cdef Anchors *anchors = &self.anchors
-        cdef size_t more = 1
-        memset(&walk, 0, sizeof(walk))
-        walk.text, walk.length, walk.window = text, length, self.window
-        anchors.count = 0
-        while more:
-            if anchors.capacity - anchors.count < FOUND:
-                anchors.capacity = 2 * anchors.capacity + FOUND
-                anchors.found = <c.lsh_anchor *> resize(anchors.found, anchors.capacity, sizeof(c.lsh_anchor))
-            more = self.kernels.next_anchors(&walk, anchors.found + anchors.count, FOUND)
-            anchors.count += more
-            if more == FOUND:
-                check_signals()
-        return 0
+    cdef void begin(self, const uint8_t *text, size_t length) noexcept nogil:
+        """Begin with another text."""
+        memset(&self.walk, 0, sizeof(self.walk))
+        memset(self.known, 0, sizeof(self.known))
+        self.walk.text, self.walk.length, self.walk.window = text, length, self.window
+        self.count, self.is_complete = 0, False
 
-    cdef bint windows(self, size_t i, size_t length, Side side, size_t *first, size_t *last) noexcept nogil:
+    cdef size_t more(self, size_t done) except? 0 nogil:
+        """Forget the first `done` anchors and find more; return how many are there whose last windows are known."""
+        cdef size_t found
+        if done:
+            memmove(self.anchors, self.anchors + done, (self.count - done) * sizeof(c.lsh_anchor))
+            self.count -= done
+        if not self.is_complete:
+            if self.capacity - self.count < FOUND:
+                self.capacity = self.count + self.count // 2 + FOUND
+                self.anchors = <c.lsh_anchor *> resize(self.anchors, self.capacity, sizeof(c.lsh_anchor))
+            found = self.kernels.next_anchors(&self.walk, self.anchors + self.count, FOUND)
+            self.count += found
+            self.is_complete = found < FOUND
+        return self.count - (not self.is_complete)
+
+    cdef bint windows(self, size_t i, Side side, size_t *first, size_t *last) noexcept nogil:
         """Set the first and the last window of a side of anchor i; return whether there is any."""
-        cdef const c.lsh_anchor *anchor = &self.anchors.found[i]
-        cdef size_t most = length - self.window if i + 1 == self.anchors.count else anchor[1].first - 1
+        cdef const c.lsh_anchor *anchor = &self.anchors[i]
+        cdef size_t most = self.walk.length - self.window if i + 1 == self.count else anchor[1].first - 1
         if anchor.place < side.low:
             return False
         first[0] = max(anchor.first, anchor.place - side.high if anchor.place > side.high else 0)
         last[0] = min(most, anchor.place - side.low)
         return first[0] <= last[0]
 
-    cdef uint64_t key(self, const uint8_t *text, size_t place, Side side) noexcept nogil:
+    cdef uint64_t key(self, size_t place, Side side) noexcept nogil:
         """The key of the bytes that all windows of a side contain, for an anchor that has any."""
         cdef size_t length = self.window - (side.high - side.low)
-        return c.lsh_context_key(text + (place - side.low), length, side.low << 32 | side.high, self.secret)
+        return c.lsh_context_key(self.walk.text + (place - side.low), length, side.low << 32 | side.high, self.secret)
+
+    cdef uint64_t key_of_side(self, size_t place, size_t side) noexcept nogil:
+        """The same for a whole side. A text that repeats a few characters has the key of the anchor before."""
+        cdef KnownKey *last = &self.known[side]
+        cdef size_t step = place - last.place, start = last.place - self.sides[side].low
+        cdef size_t length = self.window - (self.sides[side].high - self.sides[side].low)
+        if not (last.key and step < length // 4
+                and is_shifted(&last.shift, self.walk.text, step, start + step, start + step + length)):
+            last.key = self.key(place, self.sides[side])
+        last.place = place
+        return last.key
+
+
+cdef bint is_shifted(Shift *known, const uint8_t *text, size_t step, size_t start, size_t stop) noexcept nogil:
+    """Tell whether bytes are equal to those `step` before them; calls for places that ascend compare each byte once."""
+    if step != known.step or start < known.start or start > known.stop:
+        known.step, known.start, known.stop = step, start, start
+    if known.stop < stop:
+        known.stop += c.lsh_common_after(text + known.stop - step, text + known.stop, stop - known.stop)
+    return known.stop >= stop
 
 
 @final
@@ -215,24 +239,27 @@ def passage_keys(Batch batch not None, size_t window, bytes secret not None):
     """
     cdef AnchorFinder finder = AnchorFinder(window, secret)
     cdef _Keys keys = _Keys()
-    cdef size_t i, before, length, first = 0, last = 0, side, done = 0
+    cdef size_t i, before, known, first = 0, last = 0, side, done = 0
     cdef Py_ssize_t text
     counts = np.empty(batch.count, np.int64)
     cdef int64_t[::1] out = counts
     with nogil:
         for text in range(batch.count):
-            before, length = keys.count, batch.lengths[text]
-            finder.find(batch.texts[text], length)
+            before = keys.count
             keys.begin()
-            for i in range(finder.anchors.count):
-                for side in range(2):
-                    if finder.windows(i, length, finder.sides[side], &first, &last):
-                        keys.append(finder.key(batch.texts[text], finder.anchors.found[i].place, finder.sides[side]))
+            finder.begin(batch.texts[text], batch.lengths[text])
+            known = finder.more(0)
+            while known:
+                for i in range(known):
+                    for side in range(2):
+                        if finder.windows(i, finder.sides[side], &first, &last):
+                            keys.append(finder.key_of_side(finder.anchors[i].place, side))
+                done += known * window
+                if done > CHECKED:
+                    check_signals()
+                    done = 0
+                known = finder.more(known)
             out[text] = keys.count - before
-            done += length
-            if done > CHECKED:
-                check_signals()
-                done = 0
     return keys.array(), counts
 
 
@@ -311,30 +338,33 @@ def passage_runs(Batch batch not None, size_t window, bytes secret not None, Key
     """
     cdef AnchorFinder finder = AnchorFinder(window, secret)
     cdef _Runs runs = _Runs()
-    cdef size_t i, length, first = 0, last = 0, side, begin, end, done = 0
+    cdef size_t i, known, length, first = 0, last = 0, side, begin, end, done = 0
     cdef const uint8_t *bytes
     cdef Py_ssize_t text
     with nogil:
         for text in range(batch.count):
             bytes, length = batch.texts[text], batch.lengths[text]
-            finder.find(bytes, length)
+            finder.begin(bytes, length)
             begin = end = 0  # of the open run
-            for i in range(finder.anchors.count):
-                for side in range(2):
-                    if (not finder.windows(i, length, finder.sides[side], &first, &last)
-                            or not table.has(finder.key(bytes, finder.anchors.found[i].place, finder.sides[side]))):
-                        continue
-                    if end and first > end:
-                        runs.append(text, begin, end, bytes + begin, end - begin)
-                    if first > end or end == 0:
-                        begin = first
-                    end = end_from(bytes, last + window, length)
+            known = finder.more(0)
+            while known:
+                for i in range(known):
+                    for side in range(2):
+                        if (not finder.windows(i, finder.sides[side], &first, &last)
+                                or not table.has(finder.key_of_side(finder.anchors[i].place, side))):
+                            continue
+                        if end and first > end:
+                            runs.append(text, begin, end, bytes + begin, end - begin)
+                        if first > end or end == 0:
+                            begin = first
+                        end = end_from(bytes, last + window, length)
+                done += known * window
+                if done > CHECKED:
+                    check_signals()
+                    done = 0
+                known = finder.more(known)
             if end:
                 runs.append(text, begin, end, bytes + begin, end - begin)
-            done += length
-            if done > CHECKED:
-                check_signals()
-                done = 0
     return runs.arrays()
 
 

@@ -14,7 +14,7 @@ from lsh.base.wording import counted
 from lsh.text.batch import Batch
 from lsh.text.collections import each_piece
 from lsh.text.columns import Column
-from lsh.text.cuts import encoded, without
+from lsh.text.cuts import encoded, in_characters, without
 from lsh.typing import Text, TextsOrCallable
 
 __all__ = ["Passages"]
@@ -165,11 +165,9 @@ class Passages:
         data = encoded(checks.instance("text", text, str, "a str"))
         first, last = np.searchsorted(self.spans["document"], [number, number + 1])
         rows = self.spans[first:last].copy()
-        _check_length(rows, data, number)
-        begins = np.frombuffer(data, np.uint8) & 0xC0 != 0x80
-        characters = np.concatenate([[0], np.cumsum(begins)])
+        _check_length(rows, data, "text")
         for name in ("start", "end"):
-            rows[name] = characters[rows[name]]
+            rows[name] = in_characters(data, rows[name])
         return np.asarray(rows)
 
 
@@ -196,10 +194,10 @@ def _texts_of(piece: Any) -> Iterator[Any]:
             yield text if text is None or as_bytes else text.decode("utf-8", "surrogatepass")
 
 
-def _check_length(rows: NDArray[np.void], data: bytes, number: int) -> None:
+def _check_length(rows: NDArray[np.void], data: bytes, name: str) -> None:
     if len(rows) and int(rows["end"].max()) > len(data):
         reason = f"must be the text that was searched; it has {counted(len(data), 'byte')} as UTF-8, fewer than where "
-        raise errors.bad_value(f"texts[{number}]", reason + f"a passage ends, {int(rows['end'].max()):,}")
+        raise errors.bad_value(name, reason + f"a passage ends, {int(rows['end'].max()):,}")
 
 
 def _without(text: Any, cuts: NDArray[np.void], number: int) -> Any:
@@ -207,7 +205,7 @@ def _without(text: Any, cuts: NDArray[np.void], number: int) -> Any:
     if not isinstance(text, checks.TEXT_TYPES):
         raise errors.bad_type(f"texts[{number}]", f"must be the text that was searched, got {type(text).__name__}")
     data = encoded(text)
-    _check_length(cuts, data, number)
+    _check_length(cuts, data, f"texts[{number}]")
     left = without(data, np.stack([cuts["start"], cuts["end"]], 1))
     if isinstance(text, str):
         return left.decode("utf-8", "surrogatepass")

@@ -213,7 +213,8 @@ def test_the_report(tmp_path):
 
 MISUSE = [
     ("a.txt", "give -o OUTPUT, or --dry-run"),
-    ("a.jsonl -o b.jsonl --mark=", "--mark must be the name of a field, got ''"),
+    ("a.jsonl -o b.jsonl --mark=", "without quotes, backslashes and control characters, got ''"),
+    ('a.jsonl -o b.jsonl --mark a"b', "--mark must be the name of a field, without quotes"),
     ("a.txt -o b.txt --min-bytes 7", "--min-bytes must be 8 or more with --unit bytes, got 7"),
     ("a.txt -o b.txt --min-bytes x", "argument --min-bytes: expected a whole number"),
     ("a.txt -o b.txt --lowercase", "--lowercase requires --unit line or --unit paragraph"),
@@ -238,13 +239,23 @@ def test_misuse(tmp_path, line, message):
 
 
 @pytest.mark.slow
-def test_a_full_disk_leaves_nothing(tmp_path):
-    """The sample, many times; writing ends at a limit of the size of files."""
+@pytest.mark.parametrize(
+    "line",
+    [
+        "passages a.tsv -o b.tsv --max-memory 100KB",
+        "passages few.tsv -o b.tsv --report r.html",  # the report is larger than the documents
+        "dedup few.tsv -o b.tsv --report r.html",
+    ],
+)
+def test_a_full_disk_leaves_nothing(tmp_path, line):
+    """The sample, many times; writing ends at a limit of the size of files. No file appears where one is missing."""
     (tmp_path / "a.tsv").write_bytes(SAMPLE.read_bytes() * 20)
+    (tmp_path / "few.tsv").write_bytes(b"".join(SAMPLE.read_bytes().splitlines(True)[:20]))
+    (tmp_path / "b.tsv").write_bytes(b"yesterday\n")
     before = contents(tmp_path)
     program = "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
-    program += "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)); from lsh.command.main import main; "
-    program += "sys.exit(main(['passages', 'a.tsv', '-o', 'b.tsv', '-q', '--max-memory', '100KB']))"
+    program += "resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000)); from lsh.command.main import main; "
+    program += f"sys.exit(main({[*line.split(), '-q']}))"
     result = process(tmp_path, python=["-c", program])
     assert result.returncode == 2
     assert result.stderr.startswith(b"lsh: error: ")

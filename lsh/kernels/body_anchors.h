@@ -3,7 +3,8 @@
  * Winnowing (Schleimer, Wilkerson and Aiken 2003) over the values of LSH_GRAM bytes: of each window, the leftmost of the least
  * values. The walk looks for a smaller value than that of its anchor among the grams that enter the window; where the anchor
  * leaves the window first, it looks at the whole window again, unless a gram of the same value is known, as in a text that repeats
- * a few characters. A gram is looked at about twice, whatever the window.
+ * a few characters. A gram is looked at about twice, whatever the window,
+ * but in a text that is written for it: ascending values, each of which leaves when a larger one is all that is left.
  */
 #define GRAM_ODD 0x9E3779B1u
 

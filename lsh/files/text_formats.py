@@ -29,6 +29,7 @@ from lsh.base.errors import InputError, Parameter, Words, message, saying
 from lsh.base.wording import counted
 from lsh.files._fields import delimited_cells, json_fields
 from lsh.files.blocks import LineStream
+from lsh.files.json_strings import shortened
 from lsh.files.lines import FieldColumns, Fields, RawRecord, Reader, Spans, joined, recoded
 from lsh.files.records import (
     FIELD,
@@ -68,8 +69,6 @@ _CSV_PROBLEMS = {  # by the first word of the message of `csv`
 
 
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
-_SPACE = re.compile(r"[ \t\r\n]*")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _limit = threading.Lock()
 
@@ -574,16 +573,9 @@ class JsonLines(Reader):
         return comma + self._fields_of((shown, similarity, *map(json.dumps, others))), end
 
     def shortened(self, raw: bytes, cuts: Array) -> bytes:
-        """Return a line with the string of its text without some runs; all other bytes stay.
-
-        The string is written in ASCII if it was.
-        """
-        line, fields = raw.decode("utf-8"), self._fields
-        assert fields is not None
-        start, end = _value_place(line, fields[0])
-        left = without(utf8(_DECODER.decode(line[start:end])), cuts).decode("utf-8", "surrogatepass")
-        is_ascii = line[start:end].isascii() or _SURROGATE.search(left) is not None
-        return utf8(line[:start] + json.dumps(left, ensure_ascii=is_ascii) + line[end:])
+        """Return a line with the string of its text without some runs; all other bytes stay."""
+        assert self._fields is not None
+        return shortened(raw, self._fields[0], cuts)
 
     def _fields_of(self, values: Iterable[str]) -> bytes:
         """Return added fields, given their values in JSON."""
@@ -639,39 +631,6 @@ def _value(found: JsonObject, field: str) -> tuple[bool, object]:
             return False, None
         value = value[part]
     return True, value
-
-
-def _value_place(line: str, field: str) -> tuple[int, int]:
-    """Return where the value of a field, by its name or by dots, starts and ends in an object that has it."""
-    places = _member_places(line, 0)
-    if field in places:
-        return places[field]
-    first, *rest = field.split(".")
-    place = places[first]
-    for part in rest:
-        place = _member_places(line, place[0])[part]
-    return place
-
-
-def _member_places(line: str, at: int) -> dict[str, tuple[int, int]]:
-    """Return where the values of an object start and end; of equal names the last counts."""
-    places = dict[str, tuple[int, int]]()
-    at = _after_space(line, _after_space(line, at) + 1)
-    while line[at] != "}":
-        name, at = _DECODER.raw_decode(line, at)
-        start = _after_space(line, _after_space(line, at) + 1)
-        _, at = _DECODER.raw_decode(line, start)
-        places[name] = start, at
-        at = _after_space(line, at)
-        at = _after_space(line, at + 1) if line[at] == "," else at
-    return places
-
-
-def _after_space(line: str, at: int) -> int:
-    """Return the first place from `at` on that has no white space of JSON."""
-    match = _SPACE.match(line, at)
-    assert match is not None  # it may be empty
-    return match.end()
 
 
 def _name(record: RawRecord, found: JsonObject, field: str, option: Parameter | None, more: Words = "") -> bytes | None:

@@ -1,7 +1,7 @@
 """Bands: the class, its S-curve against closed forms, and the band keys against the twin's.
 
-These tests check the computations of `Bands`. test_values.py checks that it is a value, test_estimator.py that pairs
-are found as the S-curve predicts.
+These tests check the computations of `Bands`. test_values.py checks that it is a value, test_planning.py and
+test_fss.py that pairs are found as the S-curve predicts.
 """
 
 from __future__ import annotations

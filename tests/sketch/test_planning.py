@@ -1,8 +1,7 @@
 """Planning: the search against brute force, the recall on synthetic and real pairs, the sketch filter's tails.
 
-test_bands.py and test_estimator.py test the pairs that bands find. This file tests the choice of bands and their
-recall. ALPHA is the probability that a test of recall fails if the true recall equals the promised one. Texts and
-seeds are fixed.
+test_bands.py tests the keys of bands. This file tests the choice of bands, and their recall. ALPHA is the probability
+that a test of recall fails if the true recall equals the promised one. Texts and seeds are fixed.
 """
 
 from __future__ import annotations
@@ -239,26 +238,19 @@ def test_a_large_corpus_is_sampled_the_same_way_in_every_form():
 
 
 def test_printed_plan():
+    """The first seven lines are those of the docstring of `lsh.plan`."""
     plan = lsh.plan(0.8, 0.99, 128, background=[0.1, 0.5], documents=1000)
-    lines = str(plan).splitlines()
-    assert "\n".join(lines[:5]) == str(plan.bands)
-    assert lines[5] == "planned for threshold 0.8, recall 0.99 and 128 seeds"
-    found, verified = 1 - (1 - 0.8**6) ** 6 * (1 - 0.8**7) ** 13, plan.recall_at(0.8)
-    shares = f"a pair at 0.8 shares a band with probability {found:.4f}"
-    assert lines[6] == f"{shares} and is found and verified with {verified:.4f}"
     share = (plan.probability(0.1) + plan.probability(0.5)) / 2
-    assert lines[7] == f"1 pair in {float(f'{1 / share:.3g}'):g} {IN_VAIN}"
-    assert lines[8] == "computed from 2 given similarities"
-    assert lines[9] == f"with 1,000 documents, each has {999 * share:.0f} false candidates"
-    assert len(lines) == 10
-    assert str(lsh.plan(0.8, 0.99, 128)).splitlines() == lines[:7]
+    assert str(plan).splitlines()[7:] == [
+        f"1 pair in {float(f'{1 / share:.3g}'):g} {IN_VAIN}",
+        "computed from 2 given similarities",
+        f"with 1,000 documents, each has {999 * share:.0f} false candidates",
+    ]
     one = str(lsh.plan(0.8, 0.5, 1, background=[0.1])).splitlines()
     assert one[0] == "1 band of 1 component, 1 in all"
     assert one[5] == "planned for threshold 0.8, recall 0.5 and 1 seed"
-    assert one[-1] == "computed from 1 given similarity"
     unfiltered = made(0.8, 0.99, 128, filtered=False)
-    found = f"{unfiltered.probability(0.8):.4f}"
-    assert str(unfiltered).splitlines()[6:] == [f"a pair at 0.8 shares a band with probability {found}"]
+    assert str(unfiltered).splitlines()[-1].endswith(f"with probability {unfiltered.probability(0.8):.4f}")
 
 
 # A plan as `bands`.
@@ -335,7 +327,7 @@ def test_a_plan_settles_threshold_recall_and_shingles(find):
 @given(
     num_seeds=st.integers(1, 60),
     threshold=st.integers(1, 100).map(lambda percent: percent / 100),
-    loss=st.one_of(st.sampled_from([0.001, 0.002]), st.floats(1e-6, 0.5)),
+    loss=st.one_of(st.sampled_from([0.0, 0.001, 0.002]), st.floats(1e-6, 0.5)),
 )
 def test_least_equal_against_twin(num_seeds, threshold, loss):
     least = min_equal(num_seeds, threshold, loss)
@@ -355,17 +347,6 @@ def test_least_equal_of_many(num_seeds, threshold):
         least = min_equal(num_seeds, threshold, loss)
         assert 1 - binomial_tail(least, num_seeds, p) <= loss * (1 + 1e-6)
         assert binomial_tail(num_seeds - least, num_seeds, 1 - p) > loss  # P(at most `least`)
-
-
-@pytest.mark.parametrize("num_seeds", [1, 2, 128, 4096])
-def test_identical_texts_pass(num_seeds):
-    """At a threshold of 1 all components must agree; at any threshold equal texts pass."""
-    for loss in (0.0, 1e-9, 0.002, 0.999):
-        assert min_equal(num_seeds, 1.0, loss) == num_seeds
-        assert min_equal(num_seeds, 0.8, loss) <= num_seeds
-    assert passing(num_seeds, num_seeds, 1.0) == 1.0
-    assert min_equal(num_seeds, 0.8, 0.0) == 0  # nothing may be lost
-    assert passing(num_seeds, 0, 0.3) == pytest.approx(1.0, abs=1e-12)
 
 
 @given(threshold=some_thresholds.map(lambda t: max(t, 0.05)), recall=some_recalls, s=st.floats(0, 1))

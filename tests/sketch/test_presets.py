@@ -1,4 +1,4 @@
-"""The presets: each figure against the published recipe, and documented differences.
+"""The presets: each figure against the published recipe, and the normalisation.
 
 The figures below were copied by hand from the sources that the comments name. test_values.py tests that a preset is a
 value, tests/engine/test_dedup.py compares results with brute force for bands and clusters of every kind.
@@ -61,26 +61,6 @@ def test_the_options_are_those_of_deduplicate(preset):
     result = lsh.deduplicate(["", "", "two words", "two words", "three other words"], **preset.options())
     assert result.keep.tolist() == [True, True, True, False, True]
     assert all(result.parameters[name] == value for name, value in preset.options().items())
-
-
-# Documented differences from the original tools: the statements about this library are true.
-
-
-def same(preset: presets.Preset, a: str, b: str) -> bool:
-    return preset.shingles.of(a) == preset.shingles.of(b) != set()
-
-
-def test_what_fineweb_says_of_words():
-    fineweb = presets.fineweb
-    words = "the house in the old town"
-    assert same(fineweb, words, "The  house, in the\nOLD (town)!")
-    assert same(fineweb, f"{words} don't", f"{words} dont")
-    assert not same(fineweb, f"{words} 1890", f"{words} 1891")  # digits are kept
-    assert not same(fineweb, f"{words} café", f"{words} cafe")  # accents are kept
-    assert same(fineweb, f"{words} café", f"{words} cafe\u0301")  # composed or decomposed
-    assert same(fineweb, f"{words} a+b", f"{words} a b")  # a symbol separates words
-    assert fineweb.shingles.of("four words, no more") == {"four words no more"}
-    assert fineweb.shingles.of("?!") == set()
 
 
 @pytest.mark.parametrize("name", ["FineWeb", "", None, ["nemo"]])

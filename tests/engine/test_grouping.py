@@ -11,7 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lsh._minhash import band_keys
-from lsh.base import threads
 from lsh.engine.comparing import Similarity
 from lsh.engine.deciding import ClusterState, Components, GreedyClusterer
 from lsh.engine.grouping import BucketFinder
@@ -103,17 +102,6 @@ def test_many_documents_against_twin(kind, count):
         (numpy.arange(count)[::-1], count // 2),
     ):
         assert linked(keys, order.tolist(), entered) == expected_links(keys.tolist(), order.tolist(), entered)
-
-
-def test_buckets_of_bands_are_found_in_any_number_of_threads():
-    random = numpy.random.default_rng(5)
-    keys = random.integers(0, 3000, (12, 5000)).astype(numpy.uint64)
-    order = random.permutation(5000).tolist()
-    expected = [expected_links(row, order, 4000) for row in keys.tolist()]
-    finder = BucketFinder(5000, order, 4000)
-    for num_threads in (1, 2, 5):
-        found = threads.map_in_order(lambda band: finder.find(keys[band].copy()), range(12), num_threads)
-        assert [links_of(*buckets, order, 4000) for buckets in found] == expected
 
 
 # Band keys of rows that are not adjacent in memory.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import random
 import struct
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 import pytest
@@ -92,22 +91,6 @@ def test_similarities_against_twin(texts, n, unit, options, secret, max_cached, 
         assert all_pairs(found, len(texts), threshold) == [value if value >= threshold else 0.0 for value in expected]
 
 
-@given(
-    pair=strategies.alike(),
-    n=st.integers(1, 12),
-    unit=strategies.units,
-    least=st.one_of(st.floats(0, 1), st.sampled_from([0.5, 0.8, -1.0, 2.0, math.inf, math.nan])),
-)
-def test_a_threshold_prunes_what_is_below_it(pair, n, unit, least):
-    """The threshold is the similarity itself or one of the next floats."""
-    shingles = Shingles(n, unit)
-    value = reference.jaccard(*pair, n, unit)
-    found = sets(pair, shingles)
-    for threshold in (least, value, math.nextafter(value, 2), math.nextafter(value, -1)):
-        for asked in ((0, 1), (1, 0)):
-            assert similarities(found, [asked], threshold) == [value if value >= threshold else 0.0]
-
-
 def words_like(draw: random.Random, count: int) -> bytes:
     return b" ".join(b"w%d" % draw.randrange(count) for _ in range(count))
 
@@ -165,29 +148,6 @@ def test_every_threshold_of_texts_from_a_template(n, unit):
     for value in [0.0, *sorted(set(expected))[::9]]:
         for least in (value, math.nextafter(value, 2)):
             assert all_pairs(found, len(texts), least) == [x if x >= least else 0.0 for x in expected]
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("shingles", [Shingles(5, "byte"), Shingles(12), Shingles(2, "word", lowercase=True)])
-@pytest.mark.parametrize("max_cached", [0, 400, 3000, 1 << 20])
-def test_threads_with_caches_of_their_own(shingles, max_cached):
-    """Each asks for the pairs in another order, so that entries come and go."""
-    rng = random.Random(0)
-    words = ["".join(rng.choices("abcdefgh", k=6)) for _ in range(40)]
-    texts = [" ".join([*words[i:], words[0].upper(), *words[: i % 7]]) for i in range(30)]
-    expected = expected_pairs(texts, shingles)
-    pairs = [(i, j) for i in range(30) for j in range(30)]
-
-    def ask(found: ShingleSets, seed: int) -> None:
-        order = random.Random(seed).sample(range(900), 900)
-        for least in (0.0, 0.5, 0.9):
-            values = similarities(found, [pairs[k] for k in order], least)
-            assert values == [expected[k] if expected[k] >= least else 0.0 for k in order]
-
-    with ThreadPoolExecutor(4) as pool:
-        for done in [pool.submit(ask, sets(texts, shingles, max_cached=max_cached), seed) for seed in range(8)]:
-            done.result()
-    ask(sets(texts, shingles, max_cached=max_cached), 8)
 
 
 def test_a_token_of_zero_is_a_shingle_like_others():

@@ -243,17 +243,6 @@ def test_an_iterator_of_pairs_that_is_closed_leaves_no_file(corpus, tmp_path, ta
     assert list(tmp_path.iterdir()) == []
 
 
-def test_more_documents_than_a_block(monkeypatch):
-    monkeypatch.setattr(lsh.engine.corpus, "STEP", 1 << 13)
-    count = lsh.engine.corpus.STEP + 3000
-    texts = [f"text number {i} of many, {i * i}" for i in range(count)]
-    texts[-2] = texts[5] + "."
-    texts[-1] = texts[7]
-    result = deduplicate(texts, 0.8, num_threads=2)
-    assert {count - 2: 5, count - 1: 7}.items() <= {d: k for d, (k, _, _) in removed_of(result).items()}.items()
-    same(deduplicate(streamed(texts), 0.8, max_memory="2MB"), result)
-
-
 @pytest.fixture
 def files(monkeypatch) -> list[int]:
     """The size in bytes of each file that was created."""
@@ -366,19 +355,6 @@ def test_a_full_disk_is_an_error_with_nothing_left_behind(corpus, monkeypatch, t
         deduplicate(corpus, max_memory=100_000)
     assert caught.value.errno == errno.ENOSPC
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_bad_tmpdir_is_an_error_before_the_work(monkeypatch, tmp_path):
-    """`tempfile` would silently use another folder."""
-
-    def read():
-        raise AssertionError("the texts are read")
-
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
-    with pytest.raises(FileNotFoundError, match="TMPDIR must name a folder that can be written to") as caught:
-        lsh.deduplicate(read, max_memory="1GB")
-    assert caught.value.filename == str(tmp_path / "nowhere")
-    assert lsh.deduplicate(["one text", "one text"]).keep.tolist() == [True, False]  # needs no temporary folder
 
 
 @pytest.mark.few(1)

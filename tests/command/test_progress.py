@@ -8,6 +8,7 @@ import pytest
 from reading import COMPRESSIONS, pack
 from running import done
 
+from lsh.base.progress import Line
 from lsh.command import console
 
 LINES = b"".join(b"line %d of many, and as long as a line of a file should be, %d\n" % (i, i**5) for i in range(40_000))
@@ -61,7 +62,7 @@ def test_stages_of_a_run(tmp_path, drawn, packed):
 
 def test_a_log_gets_a_line_from_time_to_time(monkeypatch):
     """Where standard error is no terminal, a verbose run prints a plain line each 30 seconds, and none at the end."""
-    times = iter([0.0, 1.0, 29.0, 31.0, 60.0, 62.0, 100.0, 200.0])
+    times = iter([0.0, 1.0, 29.0, 31.0, 60.0, 62.0, 100.0, 200.0, 201.0])
     monkeypatch.setattr("lsh.base.progress.time.perf_counter", lambda: next(times))
     monkeypatch.setattr("sys.stderr", log := io.StringIO())
     meter = console.progress(False, "out.tsv", [], verbose=True)
@@ -74,6 +75,8 @@ def test_a_log_gets_a_line_from_time_to_time(monkeypatch):
         "writing: 4 MB of 10 MB, 65.6 KB a second, 1:32 left",
         "comparing: 5 of 10 documents",
     ]
+    Line()("writing", 4_000_000, 4_000_000, "byte")  # without an interval: a line when a stage is done
+    assert log.getvalue().endswith("\nwriting: 4 MB\n")
 
 
 @pytest.mark.parametrize(("quiet", "verbose"), [(False, False), (True, False)])

@@ -28,6 +28,7 @@ def test_each_c_file_is_a_source_of_one_extension():
     linked = sorted(source for files in sources().values() for source in files)
     assert linked == sorted(path.relative_to(REPOSITORY / "lsh").as_posix() for path in REPOSITORY.glob("lsh/**/*.c"))
     assert len(linked) >= 10
+    assert not [name for name in linked if (REPOSITORY / "lsh" / name).with_suffix(".pyx").exists()]  # of Cython
 
 
 def test_each_cython_module_is_an_extension_that_needs_no_gil():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 import pytest
@@ -426,12 +425,3 @@ def test_wrong_numbers_and_keys_out_of_order():
     for keys, numbers in ((4, 5), (6, 5), (5, 0)):
         with pytest.raises(IndexDamagedError, match=f"there are {keys} keys and {numbers} documents"):
             SortedKeys(numpy.zeros(keys, numpy.uint64), numpy.zeros(numbers, numpy.uint32))
-
-
-def test_threads_share_a_segment(a_file):
-    expected = a_file.use()
-    _, searcher = a_file.open()
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: searcher.search(a_file.keys, a_file.parts[-1]), range(8)))
-    for one in found:
-        assert [array.tolist() for array in one] == expected[:3]

@@ -12,7 +12,6 @@ import os
 import random
 import re
 import string
-import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -634,30 +633,3 @@ def test_a_short_answer_is_no_end_of_the_file(memory):
     assert file.fetch(0, len(LINES)) == LINES
     with pytest.raises(files.InputError, match=r"expected bytes 0 to 999,999, got 3\d\d bytes; run again"):
         file.fetch(0, 1_000_000)
-
-
-# ---- Hugging Face's files ----
-
-
-def stand_in(monkeypatch, name: str, folders: list[str]) -> type:
-    """Register a filesystem of memory in place of that of a package, and return its class."""
-    from fsspec.implementations.memory import MemoryFileSystem
-
-    class StandIn(MemoryFileSystem):
-        protocol = name
-        store = {}  # noqa: RUF012 - as in its base class
-        pseudo_dirs = folders
-
-        @classmethod
-        def _strip_protocol(cls, path):
-            return "/" + path.removeprefix(f"{name}://").strip("/")
-
-    monkeypatch.setitem(sys.modules["fsspec.registry"]._registry, name, StandIn)
-    return StandIn
-
-
-def test_hf_urls_go_through_fsspec(tmp_path, monkeypatch):
-    hub = stand_in(monkeypatch, "hf", [""])()
-    hub.pipe_file("/datasets/ann/news/a.tsv", LINES)
-    done(tmp_path, "dedup", "hf://datasets/ann/news/*.tsv", "-o", "hf://datasets/ann/clean/out.tsv")
-    assert hub.cat_file("/datasets/ann/clean/out.tsv") == KEPT

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -81,6 +83,16 @@ class Page(HTMLParser):
     def column(self, table: str, column: int) -> list[str]:
         """The cells of a column below its header."""
         return [row[column] for row in self.rows[table][1:]]
+
+
+def dumped(folder: Path, name: str, *options: str) -> str:
+    """A page of a folder as Chromium has it after its scripts; the test is skipped where Chromium is not installed."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        pytest.skip("no Chromium here: install the package chromium to look at the report in it")
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom"]
+    command += [f"--user-data-dir={folder / 'profile'}", *options, f"file://{folder / name}"]
+    return output_of(*command).decode("utf-8").strip()
 
 
 def output_of(*command: str) -> bytes:

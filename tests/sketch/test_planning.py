@@ -22,7 +22,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
-import lsh.lsh
 from lsh import Bands, MinHasher, Plan, Shingles
 from lsh.sketch import costs
 from lsh.sketch.planning import plan_for
@@ -275,32 +274,6 @@ def test_a_plan_in_place_of_a_recall():
 
 
 SHORT_TEXTS = ["red green blue white", "red green blue black", "one two three four"]
-USES = {  # of bands, with a hasher
-    "deduplicate": lambda hasher, bands: lsh.deduplicate(SHORT_TEXTS, 0.6, bands=bands, hasher=hasher),
-    "find_pairs": lambda hasher, bands: lsh.find_pairs(SHORT_TEXTS, 0.6, bands=bands, hasher=hasher),
-    "Cache": lambda hasher, bands: lsh.Cache(hasher, bands=bands),
-    "lsh.lsh.Cache": lambda hasher, bands: lsh.lsh.Cache(bands, hasher),
-}
-
-
-@pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_a_plan_is_for_its_seeds_and_shingles(use):
-    """The error advises plain bands where they fit, which are then used."""
-    plan = lsh.plan(0.6, 0.9, 100, background=SHORT_TEXTS[:2], shingles=WORDS)
-    use(MinHasher(100, shingles=WORDS), plan)
-    other = MinHasher(100, char_ngram=5)
-    for hasher, found, fits in (
-        (MinHasher(plan.bands.num_components - 1, shingles=WORDS), "num_seeds", False),
-        (MinHasher(128, shingles=WORDS), "num_seeds", True),
-        (other, "shingles", True),
-    ):
-        planned, got = (getattr(one, found) for one in (plan, hasher))
-        message = re.escape(f"bands are planned for {found}={planned!r}, got {found}={got!r}; make a plan for it")
-        remedy = ", or pass bands=plan.bands to use the bands as they are" if fits else ""
-        with pytest.raises(ValueError, match=f"^{message}{remedy}$"):
-            use(hasher, plan)
-        if fits:
-            use(hasher, plan.bands)
 
 
 @pytest.mark.parametrize("find", [lsh.deduplicate, lsh.find_pairs])

@@ -1,4 +1,4 @@
-"""The banded cache: the tests of mattilyra/LSH, tests of its faults, and a comparison with a simple model.
+"""The banded cache: a comparison with a simple model, and tests of the faults of mattilyra/LSH.
 
 The model is a dict of fingerprints and sets of (band, key), both computed by reference.py. The name of a test about a
 fault of mattilyra/LSH states the correct behaviour.
@@ -65,43 +65,6 @@ def contents(cache: Cache) -> tuple:
         [{key: list(ids) for key, ids in band.items()} for band in cache.bins],
         cache.get_all_duplicates(),
     )
-
-
-# The tests of mattilyra/LSH with 200 seeds, at four settings of bands, bytes and widths.
-
-SETTINGS = [(4, 2, 20), (8, 3, 40), (4, 6, 50), (8, 4, 20)]  # bytes, length of a shingle, bands
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize(("hashbytes", "n", "num_bands"), SETTINGS)
-def test_the_answers_of_upstream(hashbytes, n, num_bands):
-    cache = filled(hashbytes, n, num_bands)
-    for doc_id, text in enumerate([MARKET, FERRY, BRIDGE, FERRY_LESS]):
-        assert cache.is_duplicate(text)
-        assert cache.is_duplicate(text, doc_id)
-        assert doc_id in cache.get_duplicates_of(text)
-        assert doc_id in cache.get_duplicates_of(doc_id=doc_id)
-    assert cache.get_duplicates_of(FERRY_LESS) == {1, 3}
-    assert cache.get_all_duplicates() == {(1, 3)}
-    cache.add_doc(FERRY, 4)
-    assert cache.get_all_duplicates() == {(1, 3), (1, 4), (3, 4)}
-    for least in numpy.linspace(0.1, 0.9, 9):
-        assert cache.filter_candidates([(0, 1), (1, 4)], least) == {(1, 4)}
-        assert {(1, 4)} <= cache.get_all_duplicates(min_jaccard=least) <= cache.get_all_duplicates()
-        assert {1, 4} <= cache.get_duplicates_of(doc_id=1, min_jaccard=least) <= {1, 3, 4}
-    cache.remove_id(3)
-    assert cache.get_all_duplicates() == {(1, 4)}
-    assert list(cache) == [0, 1, 2, 4]
-    cache.remove_doc(FERRY)  # both copies
-    assert list(cache) == [0, 2]
-    assert cache.get_all_duplicates() == set()
-    assert not cache.is_duplicate(FERRY)
-    assert cache.is_duplicate(MARKET)
-    cache.clear()
-    assert (len(cache), cache.get_all_duplicates(), sum(map(len, cache.bins))) == (0, set(), 0)
-    assert not cache.is_duplicate(MARKET)
-    cache.add_doc(FERRY, 1)
-    assert cache.get_duplicates_of(FERRY_LESS) == {1}
 
 
 # Faults of mattilyra/LSH that are fixed here.
@@ -506,6 +469,9 @@ def test_a_change_that_is_broken_off_is_mended(monkeypatch, step, call):
 # Other bad input.
 
 
+OF_WORDS = lsh.plan(num_seeds=100, background=["red green", "blue white"], shingles=lsh.Shingles(2, "word"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -515,6 +481,9 @@ def test_a_change_that_is_broken_off_is_mended(monkeypatch, step, call):
         ({"bands": 10}, TypeError, r"got int; write num_bands=10, or bands=lsh.Bands\(10, width\)$"),
         ({"bands": Bands(11, 10)}, AssertionError, "bands take 110 components, a fingerprint has 100; use fewer or"),
         ({"bands": Bands(10, 10), "num_bands": 10}, ValueError, "num_bands and bands cannot be combined"),
+        ({"bands": lsh.plan()}, ValueError, "planned for num_seeds=128, got num_seeds=100; make a plan for it$"),
+        ({"bands": lsh.plan(num_seeds=101)}, ValueError, "got num_seeds=100; .*, or pass bands=plan.bands to use"),
+        ({"bands": OF_WORDS}, ValueError, r"for shingles=Shingles\(2, unit='word'\), got shingles=Shingles\(8"),
     ],
 )
 def test_bad_cache(arguments, error, message):

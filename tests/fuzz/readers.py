@@ -8,7 +8,7 @@ for it; it needs the package ``atheris``, which embeds libFuzzer in Python.
 
 from __future__ import annotations
 
-import shutil
+import random
 import struct
 import sys
 import tempfile
@@ -197,64 +197,28 @@ def cut(data: bytes) -> None:
 # ---- index ----
 
 
+class Drawn(random.Random):
+    """Numbers that are drawn from the input."""
+
+    take: Any
+
+    def random(self) -> float:
+        return float(self.take.ConsumeProbability())
+
+    def getrandbits(self, k: int) -> int:
+        return int(self.take.ConsumeIntInRange(0, (1 << k) - 1))
+
+
 def prepared() -> Callable[[bytes], None]:
-    """A target that changes the files of an index."""
+    """A target that changes the files of an index, as tests/store/test_hostile.py does."""
     import test_hostile as hostile
 
-    home = Path(tempfile.mkdtemp())
-    made = home / "made"
-    with lsh.Index.create(made, **hostile.SETTINGS, period=10.0) as index:
-        index.add_docs([hostile.text(i) for i in range(8)], range(8), times=[float(i) for i in range(8)])
-        index.compact()
-        index.add_docs([hostile.text(i) for i in range(8, 14)], [f"text {i}" for i in range(8, 14)])
-        index.remove(2)
-        index.add(hostile.text(20), 20)
-        index.commit()
-    files = sorted(path.name for path in made.iterdir() if path.name.partition("-")[0] in ("segment", "log", "removed"))
-
-    def changed(take: Any, data: bytearray) -> None:
-        for _ in range(take.ConsumeIntInRange(1, 4)):
-            at = take.ConsumeIntInRange(0, len(data) - 1)
-            new = take.ConsumeBytes(take.PickValueInList([1, 2, 4, 8]))
-            data[at : at + len(new)] = new[: len(data) - at]
+    made = hostile.make(Path(tempfile.mkdtemp()) / "made")
 
     def change(data: bytes) -> None:
-        take = atheris.FuzzedDataProvider(data)
-        folder = home / "changed"
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(made, folder)
-        name = take.PickValueInList([*files, "manifest"])
-        content = bytearray((folder / name).read_bytes())
-        kind = name.partition("-")[0]
-        if kind == "manifest":
-
-            def exchange(values: Any) -> None:
-                places = hostile.places(values)
-                *path, last = places[take.ConsumeIntInRange(0, len(places) - 1)]
-                for key in path:
-                    values = values[key]
-                values[last] = take.PickValueInList([*hostile.VALUES, take.ConsumeInt(8), take.ConsumeUnicode(12)])
-
-            hostile.seal_manifest(folder, exchange)
-        else:
-            changed(take, content)
-            if kind == "log":
-                hostile.seal_log(content)
-            checksum = hostile.seal_segment(content) if kind == "segment" else 0
-            if kind == "removed":
-                checksum = hostile._format.checksum(bytes(content[:-8]))
-                content[-8:] = checksum.to_bytes(8, "little")
-            (folder / name).write_bytes(content)
-
-            def entered(values: Any) -> None:
-                for one in values["segments"]:
-                    if one["name"] == name:
-                        one["checksum"] = f"{checksum:016x}"
-                    if one["removed"] and one["removed"][0] == name:
-                        one["removed"][2] = f"{checksum:016x}"
-
-            hostile.seal_manifest(folder, entered)
-        hostile.use(folder)
+        draw = Drawn()
+        draw.take = atheris.FuzzedDataProvider(data)
+        hostile.use_damaged(made, draw.choice(hostile.KINDS), draw)
 
     return change
 

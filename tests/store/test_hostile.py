@@ -29,13 +29,8 @@ from lsh.segments.file_format import BLOCK, FOOTER, LOG_HEADER, RECORD, SECTION
 from lsh.store.index import Index, IndexDamagedError
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
-    """An index with two segments, removed documents, a log, times, texts and a note.
-
-    The functions that seal leave its files as they are.
-    """
-    folder = tmp_path_factory.mktemp("hostile") / "index"
+def make(folder: Path) -> Path:
+    """Make an index with two segments, removed documents, a log, times, texts and a note; return its folder."""
     with Index.create(folder, **SETTINGS, period=10.0) as index:
         index.add_docs([text(i) for i in range(8)], range(8), times=[float(i) for i in range(8)])
         index.compact()
@@ -45,6 +40,13 @@ def made(tmp_path_factory) -> Path:
         index.add(text(20), 20)
         index.remove("text 9")
         index.commit()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """An index, whose files the functions that seal leave as they are."""
+    folder = make(tmp_path_factory.mktemp("hostile") / "index")
     for kind, seal in (("segment-*", seal_segment), ("log-*", seal_log)):
         for path in folder.glob(kind):
             data = bytearray(path.read_bytes())
@@ -194,13 +196,21 @@ def damage_manifest(folder: Path, kind: str, rng: random.Random) -> None:
     seal_manifest(folder, change)
 
 
-@pytest.mark.parametrize("kind", ["segment", "segment footer", "log", "removed", "manifest"])
+KINDS = ["segment", "segment footer", "log", "removed", "manifest"]
+
+
+def use_damaged(made: Path, kind: str, rng: random.Random) -> None:
+    """Change a file of a kind in a copy of an index, and use the copy; also for tests/fuzz/readers.py."""
+    with copied(made) as folder:
+        (damage_manifest if kind == "manifest" else damage)(folder, kind, rng)
+        use(folder)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @given(seed=st.integers(0, 2**32))
 @strategies.examples(80)
 def test_files_with_right_checksums(made, kind, seed):
-    with copied(made) as folder:
-        (damage_manifest if kind == "manifest" else damage)(folder, kind, random.Random(seed))
-        use(folder)
+    use_damaged(made, kind, random.Random(seed))
 
 
 def test_another_format_is_named(made):

@@ -11,7 +11,6 @@ import gzip
 import json
 import sys
 from collections import Counter
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -26,22 +25,6 @@ NEAR = A.replace(b"nineteen", b"seventeen")
 
 
 # pairs.
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("n", "unit", "threshold"), [(3, "byte", 0.5), (2, "word", 0.4)])
-def test_pairs_of_a_file(tmp_path, n, unit, threshold):
-    """The bands miss almost nothing, so all pairs of this sample are found."""
-    documents = [row for row in sample() if b"crowns" in row[1]][:45]
-    (tmp_path / "in.tsv").write_bytes(b"".join(b"\t".join(row) + b"\n" for row in documents))
-    options = ["--ngram", n, "--unit", unit, "--threshold", threshold, "--bands", "64x2"]
-    expected = [
-        [first, second, repr(similarity).encode()]
-        for (first, text), (second, other) in combinations(documents, 2)
-        if (similarity := reference.jaccard(text, other, n, unit)) >= threshold
-    ]
-    assert len(expected) >= 5
-    assert rows(done(tmp_path, "pairs", "in.tsv", *options)) == expected
 
 
 def test_pairs_between_two_files(tmp_path):

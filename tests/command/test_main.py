@@ -149,16 +149,6 @@ def test_a_run_in_this_process_leaves_it_as_it_was(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_locale_changes_nothing(tmp_path):
-    line = "été\tUn vélo bleu à vendre, très peu utilisé, à retirer près de la gare.\n"
-    (tmp_path / "in.tsv").write_text(line + line.replace("été", "夏"), encoding="utf-8", newline="\n")
-    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
-    done(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", "--removed", "removed.tsv", run=process, env=plain)
-    assert (tmp_path / "out.tsv").read_bytes() == line.encode()
-    assert (tmp_path / "removed.tsv").read_bytes() == "夏\tété\t1.0\n".encode()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("form", ["txt", "txt.gz"])
 def test_no_file_is_left_open(tmp_path, form):
     """With every warning an error, nothing but the summary is printed."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import SAMPLE, contents, done, json_lines, lsh, process, refused, rows
+from running import contents, done, json_lines, lsh, refused, rows
 
 import lsh as package
 

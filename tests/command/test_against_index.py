@@ -28,18 +28,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("options", [("--keep", "longest", "--max-memory", "1MB"), ("--clusters-mode", "components")])
-def test_equals_the_file(folder, options):
-    tables = [*options, "--removed", "removed.tsv", "--clusters", "clusters.tsv", "-q"]
-    found = []
-    for old in (["--against", "old.tsv"], ["--against-index", "a.index"]):
-        done(folder, "dedup", "new.tsv", "-o", "out.tsv", *old, *tables)
-        removed = [row[:4] for row in rows((folder / "removed.tsv").read_bytes())]
-        found.append(((folder / "out.tsv").read_bytes(), (folder / "clusters.tsv").read_bytes(), removed))
-    assert found[0] == found[1]
-    assert {row[3] for row in removed} == {b"new", b"old"}
-
-
 def test_counts_report_and_recall(folder):
     ran = lsh(folder, "dedup", "new.tsv", "--against-index", "a.index", "--dry-run", "--json", "--report", "r.html")
     counts, index = json.loads(ran.stdout), Index.open(folder / "a.index")

@@ -59,15 +59,6 @@ COUNTS = [0, 1, 2, 4095, 4096, *(pytest.param(count, marks=pytest.mark.slow) for
 # ---- sorted keys ----
 
 
-@given(
-    pairs=st.lists(
-        st.tuples(st.integers(0, 5) | st.integers(0, M64), st.integers(0, 99)), max_size=60, unique_by=lambda p: p[1]
-    )
-)
-def test_sorting_against_twin(pairs):
-    assert as_lists(as_sorted(pairs)) == reference.sorted_keys(pairs)
-
-
 @pytest.mark.few(5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", COUNTS)

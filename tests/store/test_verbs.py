@@ -474,18 +474,3 @@ def test_bad_parameters_of_a_new_store(tmp_path, kind, arguments, message):
     with pytest.raises((TypeError, ValueError), match=message):
         create(**arguments)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("made", [lsh.Index, lsh.Screen])
-def test_random_state_means_what_it_means_elsewhere(made, tmp_path):
-    """0 by default; ``None`` draws a new seed, which is stored."""
-
-    def hasher(name: str, **settings: Any) -> lsh.MinHasher:
-        with made.create(tmp_path / name, **settings) as opened:
-            return (opened if made is lsh.Index else opened.index).hasher
-
-    assert hasher("default").random_state == hasher("0", random_state=0).random_state == 0
-    drawn = {hasher(f"drawn {i}", random_state=None).random_state for i in range(3)}
-    assert len(drawn) == 3
-    with lsh.Index.open(tmp_path / "drawn 0") as index:
-        assert index.hasher.random_state in drawn

@@ -222,12 +222,8 @@ MISUSE = [
     ("a.txt -o b.txt --mark cuts", "--mark adds a field to records, and INPUT has none; use --spans"),
     ("a.jsonl -o b.jsonl --field text,id", "--field must be one column"),
     ("a.jsonl -o b.jsonl --mark text", "it has a field 'text', which --mark adds; rename it"),
-    ("a.txt -o b.txt --report r.txt", "its name must end in .html"),
-    ("a.txt -o b.txt --source-field x", "--source-field requires --report"),
-    ("a.txt -o b.txt --keep highest", "--keep highest requires --keep-field"),
     ("a.txt -o b.txt --against a.txt", "a.txt is INPUT and --against"),
     ("a.txt -o b.txt --spans b.txt", "b.txt"),
-    ("a.txt -o b.txt --max-memory 99KB", "--max-memory must be 100KB or more"),
 ]
 
 

@@ -317,9 +317,6 @@ def test_the_folder_of_the_command(small, tmp_path):
     (tmp_path / "in.txt").write_bytes(b"".join(b"%s\n" % text.encode() for text in TEXTS + TEXTS[:9]))
     folder = tmp_path / "temporary"
     folder.mkdir()
-    done(tmp_path, "dedup", "in.txt", "-o", "expected.txt")
-    done(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--max-memory", "1MB", "--temp-dir", "temporary")
-    assert (tmp_path / "out.txt").read_bytes() == (tmp_path / "expected.txt").read_bytes()
     done(tmp_path, "pairs", "in.txt", "-o", "pairs.tsv", "--max-memory", "1MB", "--temp-dir", "temporary")
     assert set(small) == {"temporary"}
     assert list(folder.iterdir()) == []

@@ -126,20 +126,6 @@ def test_all_outputs_are_objects(tmp_path, bucket):
     assert bucket.uploads() == []
 
 
-def test_shards(tmp_path, bucket):
-    parts = {f"part-{number}.tsv": lines(40, seed=number) for number in range(2)}
-    for name, data in parts.items():
-        bucket.put(f"in/{name}", data)
-    done(tmp_path, "dedup", f"{bucket.url}/in/part-[01].tsv", "-o", f"{bucket.url}/out/", "--id-field", "none")
-    found = bucket.objects()
-    for name, data in parts.items():
-        assert found[f"out/{name}"] == kept(tmp_path, data)
-    assert len(found) == 4
-    assert bucket.uploads() == []
-    message = refused(tmp_path / "..", "dedup", f"{bucket.url}/in", "-o", f"{bucket.url}/out/")
-    assert f"OUTPUT must be a new or an empty folder, got {bucket.url}/out/" in message
-
-
 def test_a_version_of_an_object(tmp_path, bucket):
     bucket.filesystem.call_s3(
         "put_bucket_versioning", Bucket=bucket.name, VersioningConfiguration={"Status": "Enabled"}
@@ -248,14 +234,6 @@ def test_an_upload_that_is_always_cut_leaves_nothing(tmp_path, bucket, monkeypat
 
 
 # ---- nothing half written ----
-
-
-def test_an_object_stays_until_the_new_one_is_complete(tmp_path, bucket):
-    bucket.put("out.tsv", b"old")
-    (tmp_path / "in.tsv").write_bytes(lines(100) + b"malformed\tline\textra\t\n")
-    refused(tmp_path, "dedup", "in.tsv", "--field", "9", "-o", f"{bucket.url}/out.tsv")
-    assert bucket.objects() == {"out.tsv": b"old"}
-    assert bucket.uploads() == []
 
 
 def test_shards_that_fail_leave_nothing(tmp_path, bucket, monkeypatch):

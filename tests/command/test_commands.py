@@ -102,25 +102,6 @@ def test_compare_unpacks(tmp_path):
     )
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    "dropped", [None, "--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize"]
-)
-def test_normalisations(tmp_path, dropped):
-    """With all four options the texts are equal; without any one of them they differ."""
-    texts = ["The  caf\u00e9, at Last\n".encode(), "the cafe\u0301 at last\n".encode()]
-    for name, data in (("a.txt", texts[0]), ("b.txt", texts[1]), ("in.txt", b"".join(texts))):
-        (tmp_path / name).write_bytes(data)
-    given = ["--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize=NFC"]
-    given = [option for option in given if dropped is None or not option.startswith(dropped)]
-    same = dropped is None
-    exact = json.loads(done(tmp_path, "compare", "a.txt", "b.txt", "--ngram", 3, *given, "--json"))["similarity"]
-    assert (exact == 1.0) == same
-    assert bool(done(tmp_path, "pairs", "in.txt", "--threshold", 1, "--ngram", 3, *given)) == same
-    counts = json.loads(done(tmp_path, "dedup", "in.txt", "--dry-run", "--json", "--threshold", 1, *given))
-    assert counts["removed"] == int(same)
-
-
 # plan.
 
 

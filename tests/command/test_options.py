@@ -53,6 +53,8 @@ def test_values_that_are_given():
     expected = ReadOptions(csv, "a.b", "key", None, None, False, ";", "latin-1", "skip", "empty", "*.md")
     assert options.reading(namespace) == expected
     assert options.running(namespace) == RunOptions(3, 2_000_000, None, False, True)
+    for name in ("lowercase", "strip_punctuation", "collapse_whitespace"):
+        assert options.shingles(parsed(f"--{name.replace('_', '-')}")) == lsh.Shingles(8, **{name: True})
 
 
 def test_bands_are_given_or_planned():

@@ -11,12 +11,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from pages import Page
 from reading import write_records
-from running import SAMPLE, contents, done, environment, sample
+from running import SAMPLE, contents, done, environment, process, sample
 
 import lsh as package
 from lsh import presets, report
@@ -30,8 +31,8 @@ def survival(page: str) -> dict[str, tuple[int, int]]:
     return {row[0]: (int(row[1]), int(row[3])) for row in Page(page).rows["survival"][1:]}
 
 
-def reported(folder: Path, *arguments: object) -> str:
-    done(folder, "dedup", *arguments, "--dry-run", "--report", "report.html")
+def reported(folder: Path, *arguments: object, **run: Any) -> str:
+    done(folder, "dedup", *arguments, "--dry-run", "--report", "report.html", **run)
     return (folder / "report.html").read_text("utf-8")
 
 
@@ -65,6 +66,17 @@ def test_the_same_run_gives_the_same_page(tmp_path):
     assert reported(tmp_path, SAMPLE, "--num-threads", "2", "--max-memory", "1MB") == first
     done(tmp_path, "dedup", SAMPLE, "--dry-run", "--report", "report.html.gz", "--num-threads", "1")
     assert gzip.decompress((tmp_path / "report.html.gz").read_bytes()).decode().replace("html.gz", "html") == first
+
+
+def test_the_bytes_do_not_depend_on_the_seed_of_hashes(tmp_path):
+    """Two processes with other seeds make the same page of many sources."""
+    rows = [{"text": text.decode(), "from": str(i % 60)} for i, text in enumerate(TEXTS)]
+    write_records(tmp_path / "in.jsonl", rows)
+    pages = []
+    for seed in "12":
+        run = {"run": process, "env": {"PYTHONHASHSEED": seed}}
+        pages.append(reported(tmp_path, "in.jsonl", "--source-field", "from", "--num-threads", "1", **run))
+    assert pages[0] == pages[1]
 
 
 LETTERS = [f"number {i} of the letters that {'abc'[i % 2]} wrote home in year {1900 + 7 * i}" for i in range(6)]

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import random
 import re
-import subprocess
-import sys
 from itertools import combinations
 from pathlib import Path
 
@@ -22,7 +19,6 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import Page, dumped
-from running import environment
 
 import lsh
 from lsh import report
@@ -698,29 +694,6 @@ def test_huge_texts_and_names_make_no_huge_page(unit):
     )
     assert len(source.encode()) < MAX_BYTES
     assert len(Page(source).rows["run"]) <= drawing.MAX_VALUES + 10
-
-
-def small_page() -> str:
-    """A page with many sources, whose order could depend on hashes."""
-    return made(corpus(80), sources=[str(i % 60) for i in range(80)])[1]
-
-
-def test_the_bytes_do_not_depend_on_the_seed_of_hashes(tmp_path):
-    """Another process, with another hash seed, makes the same page."""
-    seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
-    tests = Path(__file__).resolve().parents[1]
-    script = (
-        f"import sys; sys.path[:0] = [{str(tests)!r}, {str(tests / 'report')!r}]; import test_report; "
-        "sys.stdout.buffer.write(test_report.small_page().encode())"
-    )
-    other = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,  # beside the sources, `import lsh` would find them
-        env=environment(PYTHONHASHSEED=seed, PYTHONDONTWRITEBYTECODE="1"),
-        check=True,
-        capture_output=True,
-    )
-    assert other.stdout.decode() == small_page()
 
 
 # ---- in a browser ----

@@ -48,8 +48,6 @@ def test_properties(bands, widths, band_width, bounds, printed):
 @pytest.mark.parametrize(
     ("text", "widths"),
     [
-        ("1x1", (1,)),
-        ("2x7+14x8", (7,) * 2 + (8,) * 14),
         ("3x2+1x5+3x2", (2, 2, 2, 5, 2, 2, 2)),
         ("20X6", (6,) * 20),
         (" 2 x 7 + 1 x 8 ", (7, 7, 8)),

@@ -263,11 +263,8 @@ def test_a_plan_in_place_of_a_recall():
         by_recall = lsh.deduplicate(texts, threshold, recall=recall, shingles=WORDS, num_seeds=count)
         by_plan = lsh.deduplicate(texts, threshold, bands=plan, shingles=WORDS)
         assert by_plan.removed.tolist() == by_recall.removed.tolist() != []
-        assert by_plan.near.tolist() == by_recall.near.tolist()
-        assert by_plan.summary()["compared"] == by_recall.summary()["compared"]
         assert by_plan.parameters == by_recall.parameters
         assert by_plan.parameters["plan"] == plan
-        assert by_plan.parameters["bands"] == plan.bands
         pairs = list(lsh.find_pairs(texts, threshold=threshold, bands=plan, shingles=WORDS))
         assert pairs == list(lsh.find_pairs(texts, threshold=threshold, recall=recall, shingles=WORDS, num_seeds=count))
     assert lsh.deduplicate(texts, bands=lsh.plan().bands).parameters["plan"] is None

@@ -181,13 +181,10 @@ def test_bins_are_shaped_as_upstreams():
     bins = cache.bins
     assert len(bins) == 20
     for band in bins:
-        assert len(band) == len(set(band))
         for key in band:
             assert isinstance(key, int)
-            assert 0 <= key < 2**64
             assert isinstance(band[key], Set)
             assert len(band[key]) == len(list(band[key]))
-        assert sorted(itertools.chain.from_iterable(band.values())) == [0, 1, 2, 3]
         for absent in (0, -1, 2**64, "key", None, 1.5):
             assert absent not in band
             assert band.get(absent) is None

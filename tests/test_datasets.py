@@ -43,14 +43,6 @@ def on_disk(dataset, tmp_path):
     return datasets.load_from_disk(str(tmp_path / "saved"))
 
 
-def test_a_column_of_structs_is_no_text():
-    """One field does not make a struct a text: deduplicating a column of metadata would remove nearly all rows."""
-    dataset = datasets.Dataset.from_dict({"meta": [{"src": "web"}] * 20})
-    for column in (dataset["meta"], dataset.shuffle(seed=0)["meta"], lambda: dataset["meta"]):
-        with pytest.raises(TypeError, match=r"got a column of structs \('src'\); pick one of its fields"):
-            lsh.deduplicate(column)
-
-
 @pytest.mark.parametrize("where", ["dataset", "on_disk"])
 def test_a_column_is_read_in_place(request, where, monkeypatch):
     dataset = request.getfixturevalue(where)

@@ -33,7 +33,10 @@ def test_counts_report_and_recall(folder):
     counts, index = json.loads(ran.stdout), Index.open(folder / "a.index")
     new = [line.split(b"\t", 1)[1] for line in (folder / "new.tsv").read_bytes().splitlines()]
     expected = package.deduplicate(new, against=index).summary()
-    assert counts["removed"] == expected["removed"] > counts["for_old"] == expected["for_old"] > 0
+    names = ("documents", "old", "kept", "removed", "for_old", "identical", "clusters", "missing")
+    assert [counts[name] for name in names] == [expected[name] for name in names]
+    assert counts["removed"] > counts["for_old"] > 0
+    assert counts["bytes"] == sum(map(len, new))
     assert (counts["old"], counts["threshold"], counts["bands"]) == (len(index), 0.8, index.bands.to_string())
     assert b"reference documents" in ran.stderr
     assert b"recall" not in ran.stderr

@@ -166,17 +166,6 @@ def test_quiet_and_verbose(news):
     assert lsh(news, "dedup", "news.txt", "-o", "out.txt", "-q", "-v").returncode == 2
 
 
-def test_counts_for_machines(news):
-    result = lsh(news, "dedup", "news.txt", "-o", "out.txt", "--json", "--threshold", "0.7")
-    found = json.loads(result.stdout)
-    expected = {"documents": 5, "old": 0, "kept": 3, "removed": 2, "identical": 1, "clusters": 2, "missing": 0}
-    assert expected.items() <= found.items()
-    assert (found["bytes"], found["threshold"]) == (len(DOCUMENTS) - 5, 0.7)
-    assert package.Bands.from_string(found["bands"]) == package.plan(0.7).bands
-    dry = done(news, "dedup", "news.txt", "--dry-run", "--json", "-q", "--threshold", "0.7")
-    assert expected.items() <= json.loads(dry).items()
-
-
 def test_comparisons_that_are_left_out_are_reported(tmp_path, monkeypatch, capsys):
     """A word in all texts fills a bucket of each band."""
     monkeypatch.chdir(tmp_path)

@@ -14,7 +14,6 @@ def collections() -> None:
     """Misuse `deduplicate`, `Deduplication` and `find_pairs`."""
     lsh.deduplicate(TEXTS, keep="newest")  # type: ignore[arg-type]
     lsh.deduplicate(5)  # type: ignore[arg-type]
-    lsh.deduplicate(0.8)  # type: ignore[arg-type]
     lsh.deduplicate([1, 2])  # type: ignore[arg-type]
     lsh.deduplicate(TEXTS, TEXTS)  # type: ignore[arg-type]
     lsh.deduplicate(TEXTS, "0.8")  # type: ignore[arg-type]
@@ -43,7 +42,6 @@ def texts_and_fingerprints() -> None:
     lsh.Shingles(4).n = 5  # type: ignore[misc]
     lsh.jaccard("a", 5)  # type: ignore[arg-type]
     lsh.jaccard("a", "b", lsh.Shingles(4))  # type: ignore[call-arg]
-    lsh.jaccard_matrix(0.8)  # type: ignore[arg-type]
     lsh.MinHasher()  # type: ignore[call-arg]
     lsh.MinHasher(64, hashbytes=3)  # type: ignore[arg-type]
     lsh.MinHasher(64, scheme="sha1")  # type: ignore[arg-type]
@@ -70,7 +68,6 @@ def caches() -> None:
     cache = lsh.Cache(lsh.MinHasher(64))
     lsh.Cache(64)  # type: ignore[arg-type]
     lsh.Cache(lsh.MinHasher(64), bands=4)  # type: ignore[arg-type]
-    lsh.Cache.create(lsh.MinHasher(64), bands=4)  # type: ignore[arg-type]
     lsh.Cache.create(bands=lsh.plan(), threshold="0.8")  # type: ignore[arg-type]
     lsh.Cache(lsh.MinHasher(64), lsh.Bands(4, 5))  # type: ignore[arg-type]
     cache.add("one text")  # type: ignore[call-arg]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import contents, done, json_lines, refused, rows
+from running import SAMPLE, contents, done, json_lines, process, refused, rows
 
 import lsh as package
 

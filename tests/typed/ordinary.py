@@ -292,8 +292,8 @@ def aliases(
     again: typing.TextStream = stream
     assert report.html(result, texts=again, ids=ids, sizes=sizes), presets.preset(name)
     table: typing.Table = "near"
-    unit: typing.PassageUnit = "paragraph"
-    assert len(lsh.find_passages(TEXTS, unit=unit)) == 0
+    part: typing.PassageUnit = "paragraph"
+    assert len(lsh.find_passages(TEXTS, unit=part)) == 0
     sketch: typing.Sketch = "full"
     decision: typing.Decision = "accept"
     doc_id: typing.DocId = "cat"

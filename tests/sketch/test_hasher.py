@@ -163,14 +163,6 @@ def test_seeds_are_drawn_as_by_upstream():
         assert values[place] == seed
 
 
-@pytest.mark.parametrize("scheme", ["murmur3", "fss"])
-def test_random_state_none_draws_once(scheme):
-    a, b = (MinHasher(20, random_state=None, scheme=scheme) for _ in "ab")
-    assert as_ints(a.seed_values) != as_ints(b.seed_values)
-    assert a != b
-    assert as_ints(a.seed_values) == as_ints(a.seed_values)
-
-
 @every_kind
 def test_results_are_read_only(kind):
     hasher = made(kind, 4)

@@ -10,9 +10,6 @@ from typing import Any
 import indexing
 import numpy as np
 import pytest
-import strategies
-from hypothesis import given
-from hypothesis import strategies as st
 from indexing import FERRY
 
 import lsh
@@ -174,22 +171,6 @@ def test_equals_the_list(tmp_path, sketch, num_old, num_new):
         pairs = {(list(old)[i], list(old)[j]) for i, j, _ in listed}
         assert {pair[:2] for pair in index.find_pairs(verify=None)} == pairs
     assert len(list(index)) == len(old)
-
-
-@strategies.examples(25)
-@given(
-    st.lists(st.lists(st.sampled_from(WORDS[:6]), max_size=5), max_size=25),
-    st.lists(st.lists(st.sampled_from(WORDS[:6]), max_size=5), max_size=25),
-    st.sampled_from(["representative", "components"]),
-    st.booleans(),
-)
-def test_equals_the_list_for_drawn_texts(tmp_path_factory, old, new, clusters, verified):
-    folder = tmp_path_factory.mktemp("drawn") / "index"
-    index = filled(folder, [" ".join(words) for words in old], sketch="full")
-    verify = "exact" if verified else "sketch"
-    check_against([" ".join(words) for words in new], index, texts_of(index), clusters=clusters, verify=verify)
-    check_inside(index, texts_of(index), clusters=clusters, verify=verify)
-    index.close()
 
 
 def test_buckets_of_very_many_documents(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ trap 'umount "$debian"/dev/pts "$debian"/dev "$debian"/proc 2>/dev/null || true;
 
 MIRROR=http://deb.debian.org/debian
 WITHOUT_GIL=${WITHOUT_GIL:-3.14.7} # a version whose source the mirror has
-PACKAGES=(pyarrow pandas polars duckdb zstandard matplotlib tqdm "fsspec[http]" mmh3)
+PACKAGES=(pyarrow pandas polars duckdb zstandard matplotlib tqdm "fsspec[http]")
 pythons=("$@")
 [ $# -gt 0 ] || pythons=(3.14 3.14t 3.15)
 

@@ -250,6 +250,22 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
+def figure(value: float) -> str:
+    """Format a value: no decimals from 100 on, one from 10 on, else two."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def where(result: dict[str, Any]) -> str:
+    """Describe the machine and the versions that a result was measured with."""
+    machine = result["machine"]
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores; Python {machine['python']}, numpy {machine['numpy']}, "
+        f"lsh {machine['lsh']}, {machine['compiler']}"
+    )
+
+
 def table(head: list[str], rows: Iterable[list[str]]) -> str:
     """Return a Markdown table; the first column is text, the others are numbers."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]

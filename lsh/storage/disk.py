@@ -207,6 +207,7 @@ class Replacement:
 
     has_folder = True
     file: Any = None
+    is_synced = True  # whether `complete` waits until the data are on the disk
 
     def __init__(self, path: str) -> None:
         self._place = os.path.realpath(path)
@@ -218,11 +219,12 @@ class Replacement:
         self.file = open(self._beside, "xb", WRITTEN, opener=_private)  # noqa: SIM115 - open until it is complete
 
     def complete(self) -> None:
-        """Write all data to the disk."""
+        """Write all data, to the disk."""
         self.file.flush()
         if hasattr(os, "fchmod"):  # not on Windows before Python 3.13
             os.fchmod(self.file.fileno(), mode(self._place, 0o666))
-        os.fsync(self.file.fileno())
+        if self.is_synced:
+            os.fsync(self.file.fileno())
         self.file.close()
 
     def commit(self) -> None:
@@ -237,6 +239,12 @@ class Replacement:
         if self._beside is not None:
             with suppress(FileNotFoundError):  # an interrupt may come right after the renaming
                 os.unlink(self._beside)
+
+
+def sync(place: str) -> None:
+    """Wait until the data of a file are on the disk."""
+    with open(place, "rb+") as file:
+        os.fsync(file.fileno())
 
 
 def _close(file: IO[bytes] | None) -> None:

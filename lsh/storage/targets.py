@@ -86,10 +86,12 @@ class Target:
             self._sink.complete()
         self._is_complete = True
 
-    def commit(self) -> None:
-        """Let the file appear, unless a signal has asked the command to end."""
+    def commit(self, *, synced: bool = True) -> None:
+        """Let the file appear, unless a signal has asked the command to end; `synced`: when it is on the disk."""
         signals.check_ended()
         if not self._is_complete:
+            if isinstance(self._sink, disk.Replacement):
+                self._sink.is_synced = synced
             self.complete()
         with self._errors():
             self._sink.commit()
@@ -143,11 +145,13 @@ class FolderTarget:
         return self._folder.part(relative, packed)
 
     def complete(self) -> None:
-        """Do nothing: the files are complete; see `Target.complete`."""
+        """Wait until the files are on the disk; see `Target.complete`."""
+        self._folder.complete()
 
     def commit(self) -> None:
         """Put the folder, or its files, in place, unless a signal has asked the command to end."""
         signals.check_ended()
+        self._folder.complete()
         self._folder.commit()
 
     def __exit__(self, *error: object) -> None:
@@ -169,6 +173,7 @@ class _LocalFolder:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), holder)
         self._beside: str | None = None
         self._copies: dict[str, str] = {}  # files of URLs to copy, by their paths in the folder
+        self._unsynced: list[str] = []  # files that the system may still have in memory only, by these paths
 
     def open(self) -> None:
         """Create the folder."""
@@ -188,7 +193,15 @@ class _LocalFolder:
         """Give a new file in the folder, and complete it at the end of the context."""
         with Target(self._made(relative), packed, os.path.join(self._name, relative)) as target:
             yield target
-            target.commit()
+            self._unsynced.append(relative)
+            target.commit(synced=False)
+
+    def complete(self) -> None:
+        """Wait until the files are on the disk; the system has written most of them while others were made."""
+        while self._unsynced:
+            relative = self._unsynced.pop()
+            with named_errors(os.path.join(self._name, relative), True):
+                disk.sync(os.path.join(str(self._beside), relative))
 
     def _made(self, relative: str) -> str:
         """Return the place of a file, after creating its folder."""
@@ -261,6 +274,9 @@ class _RemoteFolder:
         self._targets[url] = target
         if not remote.has_parts(url):  # its data would stay on disk
             self._show()
+
+    def complete(self) -> None:
+        """Do nothing: the files are complete."""
 
     def commit(self) -> None:
         """Let the files appear."""

@@ -181,6 +181,19 @@ def test_a_full_disk_for_a_folder(tmp_path, monkeypatch):
     assert contents(tmp_path) == {}
 
 
+def test_the_files_of_a_folder_are_on_the_disk_before_it_appears(tmp_path, monkeypatch):
+    out, fsync, seen = tmp_path / "out", os.fsync, list[bool]()
+    monkeypatch.setattr(disk.os, "fsync", lambda number: (seen.append(out.exists()), fsync(number)))
+    with files.FolderTarget(str(out)) as folder:
+        for name in ("a.txt", "b/c.txt"):
+            with folder.file(name, "") as file:
+                file.write(b"one\n")
+        assert seen == []  # not one after the other: the disk writes while the next one is made
+        folder.commit()
+    assert seen == [False, False]
+    assert contents(out)["b/c.txt"] == b"one\n"
+
+
 def test_a_named_pipe_is_written_to_and_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)

@@ -125,8 +125,8 @@ BREAKS = (
     Break(  # texts of one hash count as identical
         6,
         "lsh/text/batch.pyx",
-        "            if not same:\n                break\n    if not inside:",
-        "            if not same:\n                same = True\n                break\n    if not inside:",
+        "            if not same:\n                break\n    return same",
+        "            if not same:\n                same = True\n                break\n    return same",
         ("test_texts_of_one_content_key_are_told_apart",),
     ),
     Break(  # the bound is not kept

@@ -573,12 +573,8 @@ def results() -> dict[str, Result]:
     """Load the stored results, by name."""
     paths = {name: FOLDER / "results" / f"{name}.json" for name in PARTS}
     found = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
-    shared = {
-        table: found[module.__name__.rpartition(".")[2]]
-        for module in (choosing, stages)
-        for table in module.TABLES
-        if module.__name__.rpartition(".")[2] in found
-    }
+    modules = {"choosing": choosing, "stages": stages}
+    shared = {table: found[name] for name, module in modules.items() if name in found for table in module.TABLES}
     return {**found, **shared, **dict.fromkeys(scale.TABLES, scale.results())}
 
 

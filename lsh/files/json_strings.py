@@ -18,7 +18,7 @@ _STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*')
 _PAIR = rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # of surrogates: one character
 _ESCAPE = re.compile(_PAIR + rb"|\\u[0-9a-fA-F]{4}|\\.")
 _SPACE = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)  # numbers of any length
 
 
 def shortened(line: bytes, field: str, cuts: Array) -> bytes:

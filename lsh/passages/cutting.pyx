@@ -424,8 +424,7 @@ cdef class Cutter:
             return False
         kept, document = row.kept_start + <int64_t> base - (row.start - self.run.start), row.kept
         while covered < last + size:  # each begins in what is covered, as far behind as it can
-            at = base + (covered - base) // step * step
-            at = min(at, last)
+            at = min(base + (covered - base) // step * step, last)
             covered = at + size
             self._add_row(self.run.start + at, self.run.start + covered, document, kept)
         self.decided = last + 1

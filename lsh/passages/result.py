@@ -166,8 +166,7 @@ class Passages:
         first, last = np.searchsorted(self.spans["document"], [number, number + 1])
         rows = self.spans[first:last].copy()
         _check_length(rows, data, "text")
-        for name in ("start", "end"):
-            rows[name] = in_characters(data, rows[name])
+        rows["start"], rows["end"] = in_characters(data, np.stack([rows["start"], rows["end"]]))
         return np.asarray(rows)
 
 

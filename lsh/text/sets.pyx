@@ -45,7 +45,6 @@ cdef enum:
     PIECE = 4194304  # bytes of a text that are read at once
     CHECKED = 33554432  # bytes of texts that are read between two checks for signals: a tenth of a second at most
     PART = 32768  # shingles of a part of a long text, whose table should stay in the second-level cache
-    MIN_SPLIT = 1024
     MAX_SHINGLES = 1048576  # of a set in memory: 24 MB, as one with spans has half as many
     CACHE_UNIT = 16  # bytes
     LINE = 64  # bytes of a cache line

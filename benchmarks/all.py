@@ -31,7 +31,7 @@ PARTS = {
     for script in (
         "engine/pure_python.py",
         "kernels/kernels.py",
-        "engine/grouping.py",
+        "links/grouping.py",
         "text/exact.py",
         "peers.py",
         "kernels/counts.py",

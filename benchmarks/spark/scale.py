@@ -20,7 +20,7 @@ import numpy as np
 
 import lsh
 from lsh.base.budget import MAX_DOCUMENTS
-from lsh.engine.linking import LIMIT
+from lsh.links.linking import LIMIT
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

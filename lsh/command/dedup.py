@@ -23,8 +23,8 @@ from lsh.command.outputs import Outputs, Stopwatch
 from lsh.command.rows import IndexDocuments, added_values, cluster_rows, is_new, removed_rows, same_id
 from lsh.engine import dedup
 from lsh.engine.index_source import IndexSnapshot
-from lsh.engine.linking import LIMIT
 from lsh.engine.matching import Matching
+from lsh.links.linking import LIMIT
 from lsh.sketch.bands import Bands
 from lsh.sketch.planning import Plan
 from lsh.typing import Keep

@@ -1,1 +1,1 @@
-"""From fingerprints of a corpus to pairs and decisions."""
+"""From the links of a corpus to pairs and decisions."""

@@ -22,10 +22,10 @@ from lsh.base import errors
 from lsh.base.arrays import Array
 from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, MemoryBudget, SpilledColumn, size_argument
 from lsh.base.threads import map_in_order, worth
-from lsh.engine.comparing import Similarity
 from lsh.engine.deciding import write_links
-from lsh.engine.linking import BandLinks, Links, LowBits, Order, positions_of
 from lsh.engine.matching import Matching
+from lsh.links.comparing import Similarity
+from lsh.links.linking import BandLinks, Links, LowBits, Order, positions_of
 from lsh.sketch.hasher import batch_fingerprints, work_shares
 from lsh.sketch.sketch_filter import num_words
 from lsh.text.batch import Batch, content_keys, extent, num_bytes, same_texts
@@ -36,7 +36,7 @@ from lsh.typing import Piece, Pieces, Progress, Texts, TextsOrCallable
 
 STEP = 1 << 16  # documents in a step, and between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
-MIN_FAMILIES = 1 << 26  # bytes of the families of all threads under a bound: see `lsh.engine.families.Family`
+MIN_FAMILIES = 1 << 26  # bytes of the families of all threads under a bound: see `lsh.links.families.Family`
 FAMILY_BYTES = 4096  # per document of the largest component, for its family, where that is more
 FAMILY_SHARE = 4  # which takes at most this fraction of the bound
 UNBOUNDED = 1 << 62  # bytes

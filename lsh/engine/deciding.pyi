@@ -5,7 +5,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lsh.engine.comparing import Similarity
+from lsh.links.comparing import Similarity
 
 _Int32 = np.ndarray[Any, np.dtype[np.int32]]
 _Int64 = np.ndarray[Any, np.dtype[np.int64]]

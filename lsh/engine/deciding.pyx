@@ -13,8 +13,8 @@ from libc.math cimport fmax, fmin
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
 
-from lsh.engine.comparing cimport FILTERED, RUN, Similarity
-from lsh.engine.families cimport Family
+from lsh.links.comparing cimport FILTERED, RUN, Similarity
+from lsh.links.families cimport Family
 from lsh.base.components cimport find, flatten, root_of, unite
 
 import threading

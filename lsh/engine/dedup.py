@@ -23,15 +23,15 @@ from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget, SpilledColumn, bounded
 from lsh.base.progress import checked_progress
 from lsh.engine import parts
-from lsh.engine.comparing import Pairs
 from lsh.engine.corpus import STEP, Collection, CollisionError, Corpus
 from lsh.engine.index_candidates import IndexCandidates
 from lsh.engine.index_source import IndexSnapshot, IndexSource
 from lsh.engine.layout import Layout, Part
-from lsh.engine.linking import Order, positions_of
 from lsh.engine.matching import Matching, check_length
 from lsh.engine.placing import merged
 from lsh.engine.result import Deduplication, Duplicate
+from lsh.links.comparing import Pairs
+from lsh.links.linking import Order, positions_of
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
 from lsh.sketch.planning import Plan

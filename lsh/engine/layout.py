@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.engine.comparing import Similarity
 from lsh.engine.corpus import THREAD_BYTES, TOGETHER_BYTES, CollisionError, Corpus
 from lsh.engine.deciding import Components
-from lsh.engine.linking import Order
 from lsh.engine.placing import BUFFER, PartitionedRows, PartitionedTexts, ends_of
+from lsh.links.comparing import Similarity
+from lsh.links.linking import Order
 from lsh.text.batch import Batch, same_texts
 
 STEP = 1 << 16  # documents in a step

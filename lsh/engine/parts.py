@@ -15,9 +15,9 @@ import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.threads import map_in_order, worth
-from lsh.engine.comparing import Pairs
 from lsh.engine.deciding import MAX_NEAR, ClusterState, GreedyClusterer
 from lsh.engine.layout import Part
+from lsh.links.comparing import Pairs
 
 TASK = 512  # documents that a thread decides in one call; a component that has more is decided alone
 FAMILY = 128  # documents; one that meets most of so many that are kept, or more, is compared with all of these at once

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lsh.base.version import __version__
 from lsh.base.wording import counted, size
-from lsh.engine.linking import LIMIT
+from lsh.links.linking import LIMIT
 from lsh.report.choice import Choice
 from lsh.report.lookup import MAX_NAME_LENGTH, decoded, shortened
 from lsh.report.measures import (

@@ -4,7 +4,7 @@ The sketch of a document is 8 bits of each component of its fingerprint, so that
 instructions. A pair of Jaccard similarity s has the same 8 bits in a component with probability ``s + (1 - s) / 256``,
 because two different components have the same 8 bits in one case of 256 (b-bit minwise hashing, Li and Konig 2010). For
 independent components the number of equal ones is binomial; its lower tail at the threshold is the share of the pairs
-that the filter loses. `engine.corpus` makes the sketches, and `engine.comparing` compares them. The same distribution
+that the filter loses. `engine.corpus` makes the sketches, and `links.comparing` compares them. The same distribution
 says how often an estimate reaches a similarity, for `Cache` and `Index`.
 """
 

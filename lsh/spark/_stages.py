@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lsh.base import checks
 from lsh.base.wording import counted
-from lsh.engine.linking import LIMIT
 from lsh.engine.matching import Matching
+from lsh.links.linking import LIMIT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -24,11 +24,11 @@ import pyarrow as pa
 from lsh.base.arrays import Array
 from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget
 from lsh.engine import dedup
-from lsh.engine.comparing import keep_similar
 from lsh.engine.deciding import Components
-from lsh.engine.grouping import pack_low_bits
-from lsh.engine.linking import LIMIT, buckets_of
 from lsh.engine.matching import Matching
+from lsh.links.comparing import keep_similar
+from lsh.links.grouping import pack_low_bits
+from lsh.links.linking import LIMIT, buckets_of
 from lsh.sketch import sketch_filter
 from lsh.sketch.hasher import batch_fingerprints, work_shares
 from lsh.text.batch import Batch, content_keys

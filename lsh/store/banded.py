@@ -1,7 +1,7 @@
 """The banded store of a cache: its documents by number, their buckets, and the read-only views of them.
 
 `BandedDocuments` keeps ids, fingerprints and buckets consistent; `BandedStore` locks them, and answers which documents
-share a bucket. The buckets are tables of the compiled module `lsh.engine.grouping`. `lsh.store.cache` has the rest of
+share a bucket. The buckets are tables of the compiled module `lsh.links.grouping`. `lsh.store.cache` has the rest of
 `lsh.Cache`.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks
-from lsh.engine.grouping import BucketSets, BucketTables
+from lsh.links.grouping import BucketSets, BucketTables
 from lsh.sketch.bands import Bands, equal_bands
 from lsh.sketch.hasher import MinHasher, checked_fingerprint, checked_hasher
 from lsh.sketch.planning import (

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base.arrays import Array
-from lsh.engine.grouping import BucketTables
+from lsh.links.grouping import BucketTables
 from lsh.segments.file_format import NO_TIME
 from lsh.segments.segment import DocumentBatch, SegmentLayout
 

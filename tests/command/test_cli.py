@@ -172,7 +172,7 @@ def test_comparisons_that_are_left_out_are_reported(tmp_path, monkeypatch, capsy
     (tmp_path / "in.txt").write_bytes(b"".join(b"shared a%d b%d\n" % (i, i) for i in range(450)))
     options = ["--ngram", "1", "--unit", "word", "--json", "--num-seeds", "4", "--bands", "4x1", "--threshold", "0.9"]
     for limit in (1 << 16, 20):
-        for module in ("engine.linking", "engine.dedup", "command.dedup"):
+        for module in ("links.linking", "engine.dedup", "command.dedup"):
             monkeypatch.setattr(f"lsh.{module}.LIMIT", limit)
         assert main(["dedup", "in.txt", "-o", f"out{limit}.txt", *options]) == 0
         out, said = capsys.readouterr()

@@ -33,8 +33,8 @@ from results import near_of, removed_of
 
 import lsh
 import lsh.engine.dedup
-import lsh.engine.linking
 import lsh.engine.parts
+import lsh.links.linking
 import lsh.sketch.sketch_filter
 from lsh import Bands, MinHasher, Shingles, deduplicate, find_pairs
 from lsh.base.progress import Bars, Line
@@ -225,7 +225,7 @@ def test_deduplicate_against_twin(
     walked = {"keep": keep, "clusters": clusters, "verify": verify, "against": against}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.engine.dedup, "LIMIT", limits[0])
-        patch.setattr(lsh.engine.linking, "LIMIT", limits[1])
+        patch.setattr(lsh.links.linking, "LIMIT", limits[1])
         patch.setattr(lsh.sketch.sketch_filter, "LOSS", loss)
         low_bits_of = Matching(threshold, bands=Bands(widths=widths), hasher=hasher, verify=verify).low_bits
         plain = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, num_threads=1, **walked)
@@ -499,7 +499,7 @@ def test_copies_within_a_template_are_found(threshold):
 @pytest.mark.parametrize("bound", [None, "100KB"])
 def test_copies_are_paired_where_comparisons_are_left_out(monkeypatch, bound):
     """Copies of a text may be in several groups of a bucket then, and are found all the same."""
-    monkeypatch.setattr(lsh.engine.linking, "LIMIT", 1)
+    monkeypatch.setattr(lsh.links.linking, "LIMIT", 1)
     texts = ["".join(random.Random(i // 3).choices("abcdefgh", k=400)) for i in range(90)]
     others = [*texts[::-1], *texts]
     rows = find_pairs(texts, others=others, bands=Bands(4, 1), max_memory=bound)
@@ -537,7 +537,7 @@ def test_a_family_changes_no_result(monkeypatch, family):
 @pytest.mark.parametrize("family", [2, 10**9])
 def test_the_limit_counts_what_it_leaves_out(monkeypatch, family):
     """Nine texts of a template share each bucket and are not similar; each is compared with the first four at most."""
-    assert (lsh.engine.dedup.LIMIT, lsh.engine.linking.LIMIT) == (1 << 18, 1 << 16)
+    assert (lsh.engine.dedup.LIMIT, lsh.links.linking.LIMIT) == (1 << 18, 1 << 16)
     monkeypatch.setattr(lsh.engine.dedup, "LIMIT", 4)
     monkeypatch.setattr(lsh.engine.parts, "FAMILY", family)
     hasher = MinHasher(1, shingles=WORDS)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lsh import Shingles
 from lsh._minhash import UNIT_CODES, siphash13
-from lsh.engine.comparing import Pairs, Similarity
+from lsh.links.comparing import Pairs, Similarity
 from lsh.text.batch import Batch
 from lsh.text.sets import ShingleSets
 from lsh.text.shingling import ascii_flags, normalizer

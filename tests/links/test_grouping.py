@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lsh._minhash import band_keys
-from lsh.engine.comparing import Similarity
 from lsh.engine.deciding import ClusterState, Components, GreedyClusterer
-from lsh.engine.grouping import BucketFinder
+from lsh.links.comparing import Similarity
+from lsh.links.grouping import BucketFinder
 
 M64 = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15  # of kernels/grouping.c, which picks a partition by the top bits of key * GOLDEN

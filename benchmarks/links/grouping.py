@@ -18,7 +18,7 @@ import numpy as np
 
 import lsh
 from lsh._minhash import band_keys
-from lsh.engine.grouping import BucketFinder
+from lsh.links.grouping import BucketFinder
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

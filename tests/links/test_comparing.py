@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsh import Shingles, jaccard
-from lsh.engine.comparing import keep_similar
-from lsh.engine.grouping import pack_low_bits
 from lsh.engine.matching import Matching
+from lsh.links.comparing import keep_similar
+from lsh.links.grouping import pack_low_bits
 
 
 def similar(keys, packed, bits, most, *, rows=None, old_from=2**31 - 1, only_old=False, limit=1 << 16):

@@ -1,4 +1,4 @@
-# Types of lsh/engine/comparing.pyx; compared with the build by mypy's stubtest.
+# Types of lsh/links/comparing.pyx; compared with the build by mypy's stubtest.
 
 from typing import Any, final
 

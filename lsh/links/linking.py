@@ -19,8 +19,8 @@ import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget, SpilledColumn
-from lsh.engine.comparing import keep_similar
-from lsh.engine.grouping import BucketFinder, pack_low_bits
+from lsh.links.comparing import keep_similar
+from lsh.links.grouping import BucketFinder, pack_low_bits
 
 ORDER_BYTES = 16  # per document, for `BucketFinder`: the order, a copy of it, and a check of both
 FINDER_BYTES = 36  # per document and thread, for `BucketFinder`: key, record and table
@@ -89,7 +89,7 @@ class LowBits(NamedTuple):
     Attributes
     ----------
     rows : SpilledColumn, numpy.ndarray or None
-        uint64: of each document; see `lsh.engine.grouping.pack_low_bits`. ``None`` for 0 bits.
+        uint64: of each document; see `lsh.links.grouping.pack_low_bits`. ``None`` for 0 bits.
     bits : int
         How many of each component; 0: all documents of a bucket are one group.
     max_different : int

@@ -1,4 +1,4 @@
-# The C declarations of similarities, for `deciding` and `families`, and of buckets.
+# The C declarations of similarities, for `engine.deciding` and `families`, and of buckets.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 

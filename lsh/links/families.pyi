@@ -1,8 +1,8 @@
-# Types of lsh/engine/families.pyx; compared with the build by mypy's stubtest.
+# Types of lsh/links/families.pyx; compared with the build by mypy's stubtest.
 
 from typing import final
 
-from lsh.engine.comparing import Similarity
+from lsh.links.comparing import Similarity
 
 @final
 class Family:

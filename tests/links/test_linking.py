@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh.base.budget
-import lsh.engine.linking
+import lsh.links.linking
 from lsh.base.budget import MemoryBudget, SpilledColumn
-from lsh.engine.grouping import pack_low_bits
-from lsh.engine.linking import PART_BYTES, Links, LowBits, Order
+from lsh.links.grouping import pack_low_bits
+from lsh.links.linking import PART_BYTES, Links, LowBits, Order
 
 
 def column(budget, keys) -> SpilledColumn:
@@ -69,10 +69,10 @@ def test_links_in_parts_against_twin(case, parts, chunk, most, share):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.base.budget, "CHUNK", chunk)
         patch.setattr(lsh.base.budget, "MIN_ROWS", 2)
-        patch.setattr(lsh.engine.linking, "PIECE", 3)
-        patch.setattr(lsh.engine.linking, "SAMPLED", (3, 1))
-        patch.setattr(lsh.engine.linking, "RARE", 1)  # a bucket is never taken to be large
-        patch.setattr(lsh.engine.linking, "SHARE", share or 1)
+        patch.setattr(lsh.links.linking, "PIECE", 3)
+        patch.setattr(lsh.links.linking, "SAMPLED", (3, 1))
+        patch.setattr(lsh.links.linking, "RARE", 1)  # a bucket is never taken to be large
+        patch.setattr(lsh.links.linking, "SHARE", share or 1)
         budget = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
         low_bits = budget.column(numpy.uint64, 2)
         low_bits.append(pack_low_bits(rows, 2))
@@ -100,7 +100,7 @@ def test_first_documents_against_twin(case, parts, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.base.budget, "CHUNK", chunk)
         patch.setattr(lsh.base.budget, "MIN_ROWS", 2)
-        patch.setattr(lsh.engine.linking, "PIECE", 3)
+        patch.setattr(lsh.links.linking, "PIECE", 3)
         budget = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
         assert Links(budget, order, chosen, 1).firsts(column(budget, keys)).tolist() == expected
 

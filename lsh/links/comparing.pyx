@@ -2,8 +2,8 @@
 """Documents that share a bucket, compared, and the pairs of `find_pairs`.
 
 `keep_similar` divides the buckets of a band (`grouping.BucketFinder`) into groups, and links the documents of each.
-`Similarity` compares two documents, also for `deciding`, and `Pairs` finds every pair. Documents are numbers from 0
-here; `lsh.engine.dedup` maps them to positions.
+`Similarity` compares two documents, also for `engine.deciding`, and `Pairs` finds every pair. Documents are numbers
+from 0 here; `lsh.engine.dedup` maps them to positions.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memset
 
-from lsh.engine.comparing cimport Similarity
+from lsh.links.comparing cimport Similarity
 from lsh.base.memory cimport resize
 
 cdef enum:

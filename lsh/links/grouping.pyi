@@ -1,4 +1,4 @@
-# Types of lsh/engine/grouping.pyx; compared with the build by mypy's stubtest.
+# Types of lsh/links/grouping.pyx; compared with the build by mypy's stubtest.
 
 from collections.abc import KeysView
 from typing import Any, final

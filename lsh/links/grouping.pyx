@@ -2,7 +2,7 @@
 """Band keys to buckets.
 
 For a corpus, `BucketFinder` finds the documents that share a key, one band at a time. For a cache, which grows and
-shrinks, `BucketTables` holds one hash table a band. `lsh.engine.linking` and `lsh.store.cache` give them their meaning.
+shrinks, `BucketTables` holds one hash table a band. `lsh.links.linking` and `lsh.store.cache` give them their meaning.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t

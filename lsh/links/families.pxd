@@ -1,8 +1,8 @@
-# The C declarations of families, for `deciding`.
+# The C declarations of families, for `engine.deciding`.
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
-from lsh.engine.comparing cimport Similarity
+from lsh.links.comparing cimport Similarity
 
 
 cdef struct Kept:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from lsh import files
-from lsh.command.console import worded
+from lsh.terminal.console import worded
 
 BOM = b"\xef\xbb\xbf"
 COMPRESSIONS = ["", "gz", "bz2", "xz", "zst"]

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from lsh.base.errors import Parameter, bad_type, bad_value, words_of
-from lsh.command.console import worded
+from lsh.terminal.console import worded
 
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])

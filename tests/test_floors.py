@@ -39,9 +39,10 @@ ROOMS = {
     "store": 6,
     "report": 7,
     "spark": 7,
-    "command": 9,
+    "terminal": 9,
+    "command": 10,
 }
-# The floor of each module beside the folders. `lsh` itself is for the command only; `lsh.__main__` runs it.
+# The floor of each module beside the folders. `lsh` itself is for the commands only; `lsh.__main__` runs them.
 BESIDE = {
     "lsh._kernels": 0,
     "lsh._minhash": 2,
@@ -53,7 +54,7 @@ BESIDE = {
     "lsh.lsh": 6,
     "lsh.plot": 7,
     "lsh": 8,
-    "lsh.__main__": 9,
+    "lsh.__main__": 10,
 }
 
 STANDARD_HEADERS = {
@@ -270,6 +271,7 @@ def test_bad_kernels_and_bindings_are_found():
         ("links/linking.py", "from lsh.engine import layout\n", "lsh.engine.layout"),
         ("engine/dedup.py", "import lsh.store.index\n", "lsh.store.index"),
         ("report/page.py", "from lsh.spark import deduplicate\n", "lsh.spark"),
+        ("terminal/rows.py", "from lsh.command.main import main\n", "lsh.command.main"),
         ("sketch/hasher.py", "if TYPE_CHECKING:\n    from lsh import report\n", "lsh.report"),
     ],
 )
@@ -321,4 +323,4 @@ def test_a_report_and_plots_load_no_reader_and_no_command(tmp_path):
     names = loaded(tmp_path, "import numpy", "import lsh.report, lsh.plot, lsh.presets")
     assert "lsh.report.page" in names
     assert names & {"argparse", "csv", "json", "gzip", "matplotlib"} == set()
-    assert {name for name in names if name.startswith(("lsh.files", "lsh.command"))} == set()
+    assert {name for name in names if name.startswith(("lsh.files", "lsh.terminal", "lsh.command"))} == set()

@@ -17,16 +17,16 @@ import numpy as np
 import lsh
 from lsh import files
 from lsh.base.wording import counted
-from lsh.command import console, indexing, inputs, options, outputs
-from lsh.command.inputs import TextStream
-from lsh.command.outputs import Outputs, Stopwatch
-from lsh.command.rows import IndexDocuments, added_values, cluster_rows, is_new, removed_rows, same_id
 from lsh.engine import dedup
 from lsh.engine.index_source import IndexSnapshot
 from lsh.engine.matching import Matching
 from lsh.links.linking import LIMIT
 from lsh.sketch.bands import Bands
 from lsh.sketch.planning import Plan
+from lsh.terminal import console, indexing, inputs, options, outputs
+from lsh.terminal.inputs import TextStream
+from lsh.terminal.outputs import Outputs, Stopwatch
+from lsh.terminal.rows import IndexDocuments, added_values, cluster_rows, is_new, removed_rows, same_id
 from lsh.typing import Keep
 
 if TYPE_CHECKING:  # most runs do not need it

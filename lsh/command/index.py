@@ -19,8 +19,9 @@ from lsh._minhash import NORMALISATIONS
 from lsh.base import checks
 from lsh.base.errors import words_of
 from lsh.base.wording import counted, size
-from lsh.command import console, index_search, indexing, inputs, options
-from lsh.command.indexing import SECONDS, NewDocuments
+from lsh.command import index_search
+from lsh.terminal import console, indexing, inputs, options
+from lsh.terminal.indexing import SECONDS, NewDocuments
 from lsh.text.shingling import Shingles
 
 if TYPE_CHECKING:  # other commands do not need it

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from lsh import files
 from lsh.base import checks
 from lsh.base.wording import counted
-from lsh.command import console, indexing, options
-from lsh.command.indexing import NewDocuments
-from lsh.command.options import RunOptions
 from lsh.engine.matching import MIN_INDEX_RECALL
+from lsh.terminal import console, indexing, options
+from lsh.terminal.indexing import NewDocuments
+from lsh.terminal.options import RunOptions
 
 if TYPE_CHECKING:
     from lsh.store.index import Index

@@ -18,7 +18,8 @@ import numpy as np
 
 import lsh
 from lsh.base import signals
-from lsh.command import console, dedup, index, options, pairs, passages, plan, screen, show
+from lsh.command import dedup, index, pairs, passages, plan, screen, show
+from lsh.terminal import console, options
 
 SIZE_UNITS = ("K", "KB", "KIB", "M", "MB", "MIB", "G", "GB", "GIB", "T", "TB", "TIB")  # after a space, an argument
 EPILOG = f"""\

@@ -13,11 +13,11 @@ import numpy as np
 
 from lsh import files
 from lsh.base.wording import counted
-from lsh.command import console, inputs, options
-from lsh.command.options import RunOptions
 from lsh.engine import dedup
 from lsh.engine.matching import Matching
 from lsh.files import ReadOptions
+from lsh.terminal import console, inputs, options
+from lsh.terminal.options import RunOptions
 
 MIN_PAIRS, MAX_PAIRS = 1 << 10, 1 << 18  # whose ids are read from the files at once, first a few
 

@@ -20,13 +20,13 @@ import lsh
 from lsh import files
 from lsh.base.arrays import Array
 from lsh.base.wording import counted, size
-from lsh.command import console, inputs, options, outputs
-from lsh.command.inputs import TextStream
-from lsh.command.outputs import Stopwatch
-from lsh.command.rows import span_rows
 from lsh.engine.dedup import Running
 from lsh.passages.finding import STAGE_SHARES, Cutting, find
 from lsh.passages.result import Passages
+from lsh.terminal import console, inputs, options, outputs
+from lsh.terminal.inputs import TextStream
+from lsh.terminal.outputs import Stopwatch
+from lsh.terminal.rows import span_rows
 from lsh.text.cuts import in_characters
 from lsh.typing import PassageUnit
 

@@ -15,9 +15,9 @@ import numpy as np
 import lsh
 from lsh import files
 from lsh.base import checks
-from lsh.command import console, inputs, options
 from lsh.files import ReadOptions
 from lsh.sketch.background import SAMPLE_TEXTS
+from lsh.terminal import console, inputs, options
 
 PLOTS = (".svg", ".png")
 

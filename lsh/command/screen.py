@@ -11,8 +11,8 @@ import lsh
 from lsh import files
 from lsh.base import checks
 from lsh.base.wording import counted
-from lsh.command import console, indexing, options
-from lsh.command.indexing import NewDocuments
+from lsh.terminal import console, indexing, options
+from lsh.terminal.indexing import NewDocuments
 
 EPILOG = f"""\
 examples:

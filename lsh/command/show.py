@@ -26,10 +26,10 @@ from lsh import files
 from lsh.base import checks
 from lsh.base.budget import SpilledColumn
 from lsh.base.wording import counted
-from lsh.command import console, inputs, options
-from lsh.command.options import RunOptions
 from lsh.files import ReadOptions
 from lsh.sketch.hasher import batch_fingerprints
+from lsh.terminal import console, inputs, options
+from lsh.terminal.options import RunOptions
 from lsh.text.batch import Batch
 from lsh.text.shingling import MAX_UNITS
 

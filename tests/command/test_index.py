@@ -19,9 +19,9 @@ from running import SAMPLE, done, json_lines, lsh, refused, sample
 
 import lsh as package
 from lsh.command import index as verbs
-from lsh.command import indexing
 from lsh.segments import manifest
 from lsh.store.index import Index
+from lsh.terminal import indexing
 
 TEXTS = {doc_id.decode(): text.decode() for doc_id, text in sample()}
 DAYS = ["2024-01-01", "2024-01-02T06:00:00Z", "2024-01-03T01:00:00+01:00"]

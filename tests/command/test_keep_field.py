@@ -16,8 +16,8 @@ from reading import write_records
 from running import done, refused
 
 from lsh.base.budget import MemoryBudget
-from lsh.command.inputs import Priorities
 from lsh.files.records import Ranking, as_ranks
+from lsh.terminal.inputs import Priorities
 
 TEXTS = [
     "the ferry left the harbour at nine with two hundred passengers",

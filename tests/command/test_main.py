@@ -316,7 +316,7 @@ def test_a_signal_whose_exception_is_lost_ends_the_run(news, output, number):
         f"{DEFAULT_SIGNALS}\n"
         "class Lost:\n"
         f"    def __del__(self): os.kill(os.getpid(), {int(number)})\n"
-        "from lsh.command import console\n"
+        "from lsh.terminal import console\n"
         "from lsh.files import documents\n"
         "real = documents.write_kept\n"
         "def lose(*values): real(*values); Lost()\n"
@@ -348,7 +348,7 @@ def test_signals_at_the_same_moment_print_no_traceback(news):
     ("module", "number"),
     [
         ("numpy", signal.SIGINT),
-        ("lsh.command.options", signal.SIGINT),
+        ("lsh.terminal.options", signal.SIGINT),
         ("argparse", signal.SIGINT),
         ("numpy", signal.SIGTERM),
         ("argparse", signal.SIGHUP),

@@ -9,7 +9,7 @@ from reading import COMPRESSIONS, pack
 from running import done
 
 from lsh.base.progress import Line
-from lsh.command import console
+from lsh.terminal import console
 
 LINES = b"".join(b"line %d of many, and as long as a line of a file should be, %d\n" % (i, i**5) for i in range(40_000))
 

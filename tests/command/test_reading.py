@@ -12,8 +12,8 @@ from running import OTHER as B
 from running import STORY as A
 from running import done, lsh, refused
 
-from lsh.command.inputs import TextStream
 from lsh.storage import disk
+from lsh.terminal.inputs import TextStream
 
 NOTE = b"text: column 2; id: column 1\n"
 

@@ -589,7 +589,7 @@ def test_errors_of_packages(error, kind, problem):
     ],
 )
 def test_no_message_of_the_command_has_a_secret(tmp_path, monkeypatch, line):
-    monkeypatch.setattr("lsh.command.inputs._check_target", lambda *given: None)
+    monkeypatch.setattr("lsh.terminal.inputs._check_target", lambda *given: None)
     (tmp_path / "in.tsv").write_bytes(LINES)
     result = lsh(tmp_path, *line)
     assert result.returncode == 2

@@ -18,8 +18,8 @@ import numpy as np
 import lsh
 from lsh import files
 from lsh.base.errors import Parameter
-from lsh.command import console, inputs, options
 from lsh.files import ReadOptions
+from lsh.terminal import console, inputs, options
 from lsh.text.batch import Batch
 
 if TYPE_CHECKING:  # other commands do not need it

@@ -15,12 +15,12 @@ import numpy as np
 from lsh import files
 from lsh.base.arrays import Array
 from lsh.base.progress import SHARES
-from lsh.command import console, inputs, options
-from lsh.command.inputs import TextStream
-from lsh.command.options import RunOptions
-from lsh.command.rows import IndexDocuments
 from lsh.files import ReadOptions
 from lsh.storage import compression
+from lsh.terminal import console, inputs, options
+from lsh.terminal.inputs import TextStream
+from lsh.terminal.options import RunOptions
+from lsh.terminal.rows import IndexDocuments
 
 AnyTarget = files.Target | files.FolderTarget
 Keep = Literal["first", "last", "longest", "highest", "lowest"]

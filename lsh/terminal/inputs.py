@@ -16,9 +16,9 @@ from lsh.base import signals
 from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget, SpilledColumn
 from lsh.base.errors import Words, message
-from lsh.command import console
-from lsh.command.options import RunOptions
 from lsh.files import ReadOptions
+from lsh.terminal import console
+from lsh.terminal.options import RunOptions
 from lsh.text.batch import Batch, content_keys
 from lsh.text.collections import TextSource
 from lsh.typing import Pieces

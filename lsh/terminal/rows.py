@@ -11,7 +11,7 @@ import numpy as np
 
 import lsh
 from lsh import files
-from lsh.command.inputs import Ids, TextStream
+from lsh.terminal.inputs import Ids, TextStream
 from lsh.typing import DocId
 
 if TYPE_CHECKING:  # most runs do not need it

@@ -11,11 +11,11 @@ from running import lsh as run
 
 import lsh
 from lsh import files
-from lsh.command import options
-from lsh.command.console import Parser
-from lsh.command.options import RunOptions
 from lsh.engine.matching import Matching
 from lsh.files import ReadOptions
+from lsh.terminal import options
+from lsh.terminal.console import Parser
+from lsh.terminal.options import RunOptions
 
 
 def parsed(line: str = "") -> argparse.Namespace:

@@ -181,7 +181,7 @@ def _message(error: BaseException | str) -> str:
 
 
 class Stream(Protocol):
-    """Files that are read, for `Meter`; such as a `lsh.command.inputs.TextStream`."""
+    """Files that are read, for `Meter`; such as a `lsh.terminal.inputs.TextStream`."""
 
     num_passes: int
     position: int

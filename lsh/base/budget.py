@@ -518,11 +518,11 @@ class SpilledColumn:
             self._chunks = [chunk if isinstance(chunk, int) else self._write(chunk) for chunk in self._chunks]
             self._buffer, self._is_held, self.held = self.rows(0), False, 0
 
-    def parts(self, start: int = 0, stop: int | None = None, backwards: bool = False) -> Iterator[tuple[int, Array]]:
-        """Yield rows start to stop - 1 in parts: the position of the first row of a part, and the rows.
+    def chunks(self, start: int = 0, stop: int | None = None, backwards: bool = False) -> Iterator[tuple[int, Array]]:
+        """Yield rows start to stop - 1 in chunks: the position of the first row of a chunk, and the rows.
 
-        A part has at most `CHUNK` bytes. It is read-only and valid until the next one; it may be a buffer. With
-        `backwards` the last part comes first; within a part, rows are always in order of position.
+        A chunk has at most `CHUNK` bytes. It is read-only and valid until the next one; it may be a buffer. With
+        `backwards` the last chunk comes first; within a chunk, rows are always in order of position.
         """
         stop = len(self) if stop is None else min(stop, len(self))
         step = max(1, CHUNK // self.row_size)
@@ -534,8 +534,8 @@ class SpilledColumn:
             begin, end = bounds[number], bounds[number + 1] if number + 1 < len(bounds) else len(self)
             origin, begin, end = begin, max(begin, start), min(end, stop)
             chunk = self._chunks[number] if number < len(self._chunks) else self._buffer
-            pieces = range(begin, end, step)
-            for at in reversed(pieces) if backwards else pieces:
+            starts = range(begin, end, step)
+            for at in reversed(starts) if backwards else starts:
                 size = min(step, end - at)
                 if isinstance(chunk, int):
                     rows = buffer[:size]
@@ -552,8 +552,8 @@ class SpilledColumn:
         """Return a copy of rows start to stop - 1, in `out` if it is given."""
         stop = len(self) if stop is None else min(stop, len(self))
         rows = self.rows(max(stop - start, 0)) if out is None else out
-        for at, part in self.parts(start, stop):
-            rows[at - start : at - start + len(part)] = part
+        for at, chunk in self.chunks(start, stop):
+            rows[at - start : at - start + len(chunk)] = chunk
         return rows
 
     def in_one_piece(self) -> Array | None:
@@ -570,9 +570,9 @@ class SpilledColumn:
             at = int(positions[done])
             end = np.array(bounds[bisect_right(bounds, at)], positions.dtype)
             some = positions[done : done + int(np.searchsorted(positions[done:], end))]
-            for first, part in self.parts(at, int(some[-1]) + 1):
-                here = slice(*np.searchsorted(some, np.array([first, first + len(part)], positions.dtype)).tolist())
-                rows[done + here.start : done + here.stop] = part[some[here] - first]
+            for first, chunk in self.chunks(at, int(some[-1]) + 1):
+                here = slice(*np.searchsorted(some, np.array([first, first + len(chunk)], positions.dtype)).tolist())
+                rows[done + here.start : done + here.stop] = chunk[some[here] - first]
             done += len(some)
         return rows
 

@@ -408,7 +408,7 @@ def _statistics(
             progress=meter,
         ).summary()["removed"]
         shingled = _shingle_counts(texts, shingles, meter)
-        lengths = _counts_of(part for _, part in texts.sizes.parts())
+        lengths = _counts_of(chunk for _, chunk in texts.sizes.chunks())
         missing, empty = lengths.pop(inputs.NO_TEXT, 0), lengths.get(0, 0)
         without = empty
         if shingles.depends_on_unicode:  # by word, for instance, texts that are not empty may have no shingles
@@ -438,8 +438,8 @@ def _sample(sizes: SpilledColumn) -> Numbers:
     """Return the positions of texts that are not huge; of many of them, an even sample."""
 
     def positions() -> Iterator[Numbers]:
-        for first, part in sizes.parts():
-            yield first + np.flatnonzero((part >= 0) & (part <= MAX_SHINGLED_BYTES))
+        for first, chunk in sizes.chunks():
+            yield first + np.flatnonzero((chunk >= 0) & (chunk <= MAX_SHINGLED_BYTES))
 
     count = sum(map(len, positions()))
     number = min(count, MAX_SHINGLED_TEXTS)

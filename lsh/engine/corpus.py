@@ -491,7 +491,7 @@ class Corpus:
 
         def write(band: int) -> None:
             links[band].fill(-1)
-            for _, pairs in found[band].pairs.parts():
+            for _, pairs in found[band].pairs.chunks():
                 write_links(pairs, numbers, links[band])
             found[band].pairs.free()
 
@@ -525,7 +525,7 @@ class Corpus:
         self.budget.trim()
         shares = np.zeros(self.total, np.bool_)
         for band in found:
-            for _, pairs in band.pairs.parts():
+            for _, pairs in band.pairs.chunks():
                 shares[pairs] = True
         return firsts, found, shares
 
@@ -660,14 +660,14 @@ class Corpus:
         """Return the sketches of `count` documents, each in the row with its number; all others are freed."""
         sketches = self.budget.array((count, self.hasher.num_seeds), self.sketches.dtype)
 
-        def take(part: tuple[int, Array]) -> None:
-            start, rows = part
+        def take(chunk: tuple[int, Array]) -> None:
+            start, rows = chunk
             places = numbers[start : start + len(rows)]
             chosen = np.flatnonzero(places >= 0)
             sketches[places.take(chosen)] = rows.take(chosen, axis=0)
 
         threads = 1 if self.budget.is_bounded else worth(self.num_threads, sketches.size)
-        for _ in map_in_order(take, self.sketches.parts(), threads):
+        for _ in map_in_order(take, self.sketches.chunks(), threads):
             self.budget.release()
         self.sketches.free()
         return sketches

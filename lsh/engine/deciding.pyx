@@ -2,10 +2,10 @@
 """Decide which documents are kept, component by component.
 
 Documents that are linked through shared buckets are one component. What is decided about a document depends on its
-component only, so components can be decided in any order and in threads. `Components` finds them. `ClusterState` holds
-the buckets of the documents and what is decided about them, and each thread has a `GreedyClusterer` over it. Documents
-are numbers from 0 here: component by component, and in the order of the walk within each. `lsh.engine.parts` shares the
-work among threads.
+component only, so components can be decided in any order, and in threads: `lsh.engine.partitions` shares the work.
+`Components` finds the components. `ClusterState` holds the buckets of the documents and what is decided about them, and
+each thread has a `GreedyClusterer` over it. Documents are numbers from 0 here: component by component, and in the order
+of the walk within each.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize

@@ -22,11 +22,11 @@ from lsh.base import checks, errors, threads
 from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget, SpilledColumn, bounded
 from lsh.base.progress import checked_progress
-from lsh.engine import parts
+from lsh.engine import partitions
 from lsh.engine.corpus import STEP, Collection, CollisionError, Corpus
 from lsh.engine.index_candidates import IndexCandidates
 from lsh.engine.index_source import IndexSnapshot, IndexSource
-from lsh.engine.layout import Layout, Part
+from lsh.engine.layout import Layout, Partition
 from lsh.engine.matching import Matching, check_length
 from lsh.engine.placing import merged
 from lsh.engine.result import Deduplication, Duplicate
@@ -459,28 +459,28 @@ def _found(
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Return the pairs: their documents in ascending order, their partners, the similarities.
 
-    Those of several parts are stored, each part in order, and merged at the end. `second` is where the second of two
-    collections begins: pairs are between the two.
+    Those of several partitions are stored, each partition in order, and merged at the end. `second` is where the second
+    of two collections begins: pairs are between the two.
     """
     budget, offset, done = corpus.budget, second or 0, 0
     total = len(layout.documents) - layout.num_references
 
-    def pairs_of(part: Part) -> Iterator[tuple[Array, Array, Array]]:
-        documents, last = part.documents, len(part.documents) - 1
+    def pairs_of(partition: Partition) -> Iterator[tuple[Array, Array, Array]]:
+        documents, last = partition.documents, len(partition.documents) - 1
         firsts = (last - np.searchsorted(documents[::-1], layout.firsts[documents])).astype(np.int32)
         stop = -1 if second is None else int(np.count_nonzero(documents >= second)) - 1
 
         def told(document: int) -> None:
             corpus.report("comparing", done + last - document, total)
 
-        make_pairs = partial(_make_pairs, part, firsts, matching.min_similarity)
-        for numbers, partners, values in parts.pairs(make_pairs, last, stop, num_threads, told, parts.STEP):
+        make_pairs = partial(_make_pairs, partition, firsts, matching.min_similarity)
+        for numbers, partners, values in partitions.pairs(make_pairs, last, stop, num_threads, told, partitions.STEP):
             yield documents[numbers], documents[partners] - np.int32(offset), values
 
     stored, bounds = budget.column(PAIR), [0]
-    for part in layout.parts(matching.min_equal):
-        found = pairs_of(part)
-        if len(part.documents) == len(layout.documents):
+    for partition in layout.partitions(matching.min_equal):
+        found = pairs_of(partition)
+        if len(partition.documents) == len(layout.documents):
             return found
         for some in found:
             pairs = np.empty(len(some[0]), PAIR)
@@ -488,14 +488,14 @@ def _found(
                 pairs[name] = values
             stored.append(pairs)
         bounds.append(len(stored))
-        done += len(part.documents) if second is None else int(np.count_nonzero(part.documents < second))
-        del part, found
+        done += len(partition.documents) if second is None else int(np.count_nonzero(partition.documents < second))
+        del partition, found
     ordered = merged(stored, bounds, "document", budget.free // 4)
     return ((pairs["document"], pairs["partner"], pairs["similarity"]) for pairs in ordered)
 
 
-def _make_pairs(part: Part, firsts: Array, min_similarity: float) -> Pairs:
-    return Pairs(part.make_similarity(), part.links, firsts, min_similarity)
+def _make_pairs(partition: Partition, firsts: Array, min_similarity: float) -> Pairs:
+    return Pairs(partition.make_similarity(), partition.links, firsts, min_similarity)
 
 
 def _refuse_collection(threshold: object, second: str) -> None:
@@ -555,13 +555,13 @@ def rank_by_priority(priority: str | Array, sizes: SpilledColumn, out: Array) ->
     np.subtract(len(out) - 1, ascending[::-1], out=out, casting="unsafe")
 
 
-def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Array | None) -> parts.ClusterResult:
+def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Array | None) -> partitions.ClusterResult:
     """Decide the documents of a layout."""
     total = len(layout.documents)
     with corpus.budget.released():
-        return parts.decide(
-            layout.parts(matching.min_equal),
-            parts.ClusterOptions(
+        return partitions.decide(
+            layout.partitions(matching.min_equal),
+            partitions.ClusterOptions(
                 layout.num_references,
                 matching.min_similarity,
                 LIMIT,
@@ -576,7 +576,7 @@ def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Arr
         )
 
 
-def _removed(layout: Layout, decided: parts.ClusterResult, keeps: NDArray[np.bool_], with_sides: bool) -> Array:
+def _removed(layout: Layout, decided: partitions.ClusterResult, keeps: NDArray[np.bool_], with_sides: bool) -> Array:
     """Return the table of removed documents, and clear their flags in `keeps`, which has a flag for each new document.
 
     A copy gets the decision of the first copy. Besides the table, this takes about 8 bytes for each removed document.
@@ -619,7 +619,7 @@ def _named(members: IndexCandidates, removed: Array, near: Array) -> tuple[Found
 
 
 def _counts(
-    corpus: Corpus, layout: Layout, removed: Array, decided: parts.ClusterResult, seconds: dict[str, float]
+    corpus: Corpus, layout: Layout, removed: Array, decided: partitions.ClusterResult, seconds: dict[str, float]
 ) -> dict[str, Any]:
     """Return the counts for `Deduplication.summary`."""
     new = corpus.offsets[1]
@@ -645,7 +645,7 @@ def _counts(
     }
 
 
-def _near(layout: Layout, decided: parts.ClusterResult, new: int, with_sides: bool) -> Array:
+def _near(layout: Layout, decided: partitions.ClusterResult, new: int, with_sides: bool) -> Array:
     """Return the table of pairs just below the threshold."""
     i, j = (layout.documents[numbers].astype(np.int64) for numbers in (decided.near_documents, decided.near_others))
     similarities = decided.near_similarities

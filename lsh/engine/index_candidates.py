@@ -59,7 +59,7 @@ class IndexCandidates(CandidateSource):
             if not corpus.collections:
                 return _each_once([self.snapshot.shared(band)])
             found, new = list[tuple[Array, Array]](), 0
-            for start, keys in corpus.keys[band].parts():
+            for start, keys in corpus.keys[band].chunks():
                 found.append(self.snapshot.buckets(band, keys[keyed[start : start + len(keys)]]))
                 new += len(found[-1][0])
                 if new > SPARE:
@@ -101,9 +101,9 @@ class IndexCandidates(CandidateSource):
             content_keys(sketches, corpus.secret, hashed)
             return hashed
 
-        own = np.concatenate([np.empty(0, np.uint64), *(hashes(rows) for _, rows in corpus.sketches.parts(new))])
+        own = np.concatenate([np.empty(0, np.uint64), *(hashes(rows) for _, rows in corpus.sketches.chunks(new))])
         values, groups, counts = np.unique(own, return_inverse=True, return_counts=True)
-        for _, rows in corpus.sketches.parts(0, new) if len(values) else ():
+        for _, rows in corpus.sketches.chunks(0, new) if len(values) else ():
             found = hashes(rows)
             at = np.minimum(np.searchsorted(values, found), len(values) - 1)
             counts[at[values[at] == found]] += 1
@@ -125,8 +125,8 @@ class IndexCandidates(CandidateSource):
             self._at[some[is_known]] = np.arange(at, at + len(found))
             at += len(found)
         array, write = self._budget.bytes_to_fill(len(data))
-        for first, part in data.parts():
-            write(first, part)
+        for first, chunk in data.chunks():
+            write(first, chunk)
         data.free()
         self._texts = Batch.join([self._texts, Batch.of_bytes(array, ends_of(np.concatenate(sizes)))])
 

@@ -1,8 +1,8 @@
 """The documents that share a bucket, by component, with the links, sketches and texts that decisions need.
 
-Without a bound, or where all of it fits, there is one part. Else the components are divided into parts that fit, and
-the links, sketches and texts of each are read together: they are written in files part by part, and each part is read
-once. A component that is larger than the bound is a part of its own, in mapped files.
+Without a bound, or where all of it fits, there is one partition. Else the components are divided into partitions that
+fit, and the links, sketches and texts of each are read together: they are written in files partition by partition, and
+each is read once. A component that is larger than the bound is a partition of its own, in mapped files.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from lsh.links.linking import Order
 from lsh.text.batch import Batch, same_texts
 
 STEP = 1 << 16  # documents in a step
-SMALLEST_PART = 1 << 20  # bytes
+SMALLEST_PARTITION = 1 << 20  # bytes
 
 
-class Part(NamedTuple):
+class Partition(NamedTuple):
     """Whole components, with their links, sketches and texts; documents are numbers from 0.
 
     Attributes
     ----------
     first : int
-        The number of the first document among those of all parts.
+        The number of the first document among those of all partitions.
     starts : numpy.ndarray
         int64: the first document of each component, and the number of documents.
     ranks : numpy.ndarray
-        int32: the place of each document in the order of the walk, among those of all parts.
+        int32: the place of each document in the order of the walk, among those of all partitions.
     documents : numpy.ndarray
         int32: the position of each document.
     links : numpy.ndarray
@@ -62,13 +62,13 @@ class Layout:
     order : Order
         The order in which they are decided.
     in_order : bool, optional
-        Put the documents of each part into this order, and not component by component, and link copies of a text, too.
-        Without a bound there is one part then, and no components are made.
+        Put the documents of each partition into this order, and not component by component, and link copies of a text,
+        too. Without a bound there is one partition then, and no components are made.
 
     Attributes
     ----------
     documents : numpy.ndarray
-        int32: the positions, part by part.
+        int32: the positions, partition by partition.
     num_references : int
         How many of them are not of the first collection. They come first in the order, and are all kept.
     ranks, starts : numpy.ndarray
@@ -96,7 +96,7 @@ class Layout:
             return
         components = Components(count)
         for band in self._found:
-            for _, pairs in band.pairs.parts():
+            for _, pairs in band.pairs.chunks():
                 components.connect(pairs, self._numbers)
         self.ranks, self.starts = components.order()
         del components
@@ -119,8 +119,8 @@ class Layout:
             some = self.documents[start : start + STEP]
             self._numbers[some] = np.arange(start, start + len(some), dtype=np.int32)
 
-    def parts(self, min_equal: int) -> Iterator[Part]:
-        """Yield the parts in order.
+    def partitions(self, min_equal: int) -> Iterator[Partition]:
+        """Yield the partitions in order.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class Layout:
         if budget.is_bounded:
             ends = self._ends()
             if not budget.has_room(int(ends[-1])):
-                yield from self._placed_parts(ends, min_equal)
+                yield from self._placed_partitions(ends, min_equal)
                 return
         if self._in_order:
             self._put_in_order(np.array([0, len(self.documents)]))
@@ -149,14 +149,14 @@ class Layout:
         del members, places, numbers
         self._numbers = np.empty(0, np.int32)
         make_similarity = corpus.similarity(sketches, batch, texts, min_equal)
-        yield Part(0, self.starts, self.ranks, self.documents, links, make_similarity)
+        yield Partition(0, self.starts, self.ranks, self.documents, links, make_similarity)
 
     def _compared(self) -> Array:
         """Return by position whether the text of a document is needed to compare it, bool."""
         return self._numbers >= 0 if self._corpus.is_exact else np.zeros(self._corpus.total, np.bool_)
 
     def _put_in_order(self, bounds: Array) -> None:
-        """Put the documents of each part into the order of the walk; `bounds` has where parts begin and the end."""
+        """Put the documents of each partition into the order of the walk; `bounds` has where they begin and the end."""
         for begin, end in pairwise(bounds.tolist()):
             order = np.argsort(self.ranks[begin:end], kind="stable")
             self.ranks[begin:end] = self.ranks[begin:end][order]
@@ -168,7 +168,7 @@ class Layout:
         corpus = self._corpus
         ends = np.empty(len(self.documents) + 1, np.int64)
         ends[0] = 0
-        for start, sizes in corpus.sizes.parts():
+        for start, sizes in corpus.sizes.chunks():
             numbers = self._numbers[start : start + len(sizes)]
             ends[numbers[numbers >= 0] + 1] = sizes[numbers >= 0]
         ends[1:] += corpus.sketches.row_size + 8 * len(self._found)
@@ -176,20 +176,20 @@ class Layout:
         np.cumsum(ends, out=ends)
         return ends[self.starts]
 
-    # ---- several parts ----
+    # ---- several partitions ----
 
-    def _placed_parts(self, ends: Array, min_equal: int) -> Iterator[Part]:
-        """Yield parts that fit into memory."""
+    def _placed_partitions(self, ends: Array, min_equal: int) -> Iterator[Partition]:
+        """Yield partitions that fit into memory."""
         corpus, budget = self._corpus, self._corpus.budget
         budget.check_space(int(ends[-1]))
         budget.release_columns()
-        max_bytes = max(budget.free // 3, SMALLEST_PART)
-        bounds = _divided(ends, max_bytes)  # the first component of each part, and their number
-        firsts = self.starts[bounds]  # the first document of each part, and their number
+        max_bytes = max(budget.free // 3, SMALLEST_PARTITION)
+        bounds = _divided(ends, max_bytes)  # the first component of each partition, and their number
+        firsts = self.starts[bounds]  # the first document of each partition, and their number
         if self._in_order:
             self._put_in_order(firsts)
         placed = _PartitionedDocuments(self, firsts)
-        with budget.reserved(max_bytes + placed.buffers):  # so that there is memory for a part when they are read
+        with budget.reserved(max_bytes + placed.buffers):  # so that there is memory for a partition when they are read
             placed.distribute()
         members = corpus.members(self.firsts, self._compared())
         alone = members[(self.firsts[members] == members) & (self._numbers[members] < 0)]  # they share no bucket
@@ -207,7 +207,7 @@ class Layout:
             sketches = placed.sketches_of(number, begin, end)
             batch, texts = placed.texts_of(number, self.documents[begin:end], corpus.is_exact)
             make_similarity = corpus.similarity(sketches, batch, texts, min_equal)
-            yield Part(begin, starts, self.ranks[begin:end], self.documents[begin:end], links, make_similarity)
+            yield Partition(begin, starts, self.ranks[begin:end], self.documents[begin:end], links, make_similarity)
             del links, sketches, batch, texts, make_similarity
             budget.trim()
         for number in range(len(bounds) - 1, len(bounds) - 1 + len(checks)):
@@ -227,83 +227,85 @@ def _divided(ends: Array, max_bytes: int) -> list[int]:
 
 
 class _PartitionedDocuments:
-    """Links, sketches and texts, distributed to the parts."""
+    """Links, sketches and texts, distributed to the partitions."""
 
     def __init__(self, layout: Layout, firsts: Array) -> None:
         self._layout, self._corpus = layout, layout._corpus
         self._first_numbers = firsts[:-1].astype(np.int32)
-        budget, num_parts = self._corpus.budget, len(firsts) - 1
+        budget, num_partitions = self._corpus.budget, len(firsts) - 1
         self._buffer = min(BUFFER, budget.free // 16)
         sketches = self._corpus.sketches
-        self._links = PartitionedRows(budget, num_parts, np.int32, 3, self._buffer)
-        self._sketches = PartitionedRows(budget, num_parts, sketches.dtype, self._corpus.hasher.num_seeds, self._buffer)
+        self._links = PartitionedRows(budget, num_partitions, np.int32, 3, self._buffer)
+        self._sketches = PartitionedRows(
+            budget, num_partitions, sketches.dtype, self._corpus.hasher.num_seeds, self._buffer
+        )
         self.buffers = 3 * self._buffer  # bytes that are in memory at the same time
 
     def distribute(self) -> None:
         """Distribute links and sketches; their columns are freed."""
         layout, corpus = self._layout, self._corpus
         for band, links in enumerate(layout._found):
-            for _, pairs in links.pairs.parts():
-                numbers = layout._numbers[pairs]  # of documents of one part
-                parts = self._part_of_numbers(numbers[:, 0])
-                numbers -= self._first_numbers[parts][:, None]
-                self._links.append(parts, np.column_stack([np.full(len(numbers), band, np.int32), numbers]))
+            for _, pairs in links.pairs.chunks():
+                numbers = layout._numbers[pairs]  # of documents of one partition
+                partitions = self._partition_of_numbers(numbers[:, 0])
+                numbers -= self._first_numbers[partitions][:, None]
+                self._links.append(partitions, np.column_stack([np.full(len(numbers), band, np.int32), numbers]))
             links.pairs.free()
         layout._found.clear()
         self._links.finish()
-        for at, rows in corpus.sketches.parts():
+        for at, rows in corpus.sketches.chunks():
             numbers = layout._numbers[at : at + len(rows)]
             chosen = numbers >= 0
-            self._sketches.append(self._part_of_numbers(numbers[chosen]), rows[chosen])
+            self._sketches.append(self._partition_of_numbers(numbers[chosen]), rows[chosen])
         corpus.sketches.free()
         self._sketches.finish()
 
     def distribute_texts(self, members: Array, checks: Array) -> None:
-        """Distribute the texts of `members`; those that share no bucket go to parts that begin at `checks`."""
+        """Distribute the texts of `members`; those that share no bucket go to partitions that begin at `checks`."""
         layout, corpus = self._layout, self._corpus
         self._first_checks = checks
-        num_parts = len(self._first_numbers) + len(checks)
-        self._positions = PartitionedRows(corpus.budget, num_parts, np.int32, None, self._buffer)
-        self._texts = PartitionedTexts(corpus.budget, num_parts, self._buffer)
+        num_partitions = len(self._first_numbers) + len(checks)
+        self._positions = PartitionedRows(corpus.budget, num_partitions, np.int32, None, self._buffer)
+        self._texts = PartitionedTexts(corpus.budget, num_partitions, self._buffer)
         for positions, batch in corpus.needed_texts(members):
-            parts = self._part_of(layout.firsts[positions])
-            self._positions.append(parts, positions)
-            self._texts.append(parts, batch)
+            partitions = self._partition_of(layout.firsts[positions])
+            self._positions.append(partitions, positions)
+            self._texts.append(partitions, batch)
         self._positions.finish()
         self._texts.finish()
         corpus.free_texts()
 
-    def _part_of_numbers(self, numbers: Array) -> Array:
-        """Return the part of each document that shares a bucket."""
+    def _partition_of_numbers(self, numbers: Array) -> Array:
+        """Return the partition of each document that shares a bucket."""
         return np.searchsorted(self._first_numbers, numbers, side="right") - 1
 
-    def _part_of(self, firsts: Array) -> Array:
-        """Return the part of each first copy."""
+    def _partition_of(self, firsts: Array) -> Array:
+        """Return the partition of each first copy."""
         numbers = self._layout._numbers[firsts]
         checks = len(self._first_numbers) - 1 + np.searchsorted(self._first_checks, firsts, side="right")
-        return np.where(numbers >= 0, self._part_of_numbers(numbers), checks)
+        return np.where(numbers >= 0, self._partition_of_numbers(numbers), checks)
 
-    def links_of(self, part: int, count: int) -> Array:
-        """Return the links of a part with `count` documents."""
+    def links_of(self, partition: int, count: int) -> Array:
+        """Return the links of a partition with `count` documents."""
         links = self._corpus.budget.array((self._layout.num_rows, count), np.int32)
         links.fill(-1)
-        for rows in self._links.read(part):
+        for rows in self._links.read(partition):
             links[rows[:, 0], rows[:, 1]] = rows[:, 2]
             self._corpus.budget.release()
         return links
 
-    def sketches_of(self, part: int, begin: int, end: int) -> Array:
-        """Return the sketches of a part, which has the documents with numbers from `begin` to `end` - 1."""
+    def sketches_of(self, partition: int, begin: int, end: int) -> Array:
+        """Return the sketches of a partition, which has the documents with numbers from `begin` to `end` - 1."""
         sketches = self._corpus.budget.array((end - begin, self._corpus.hasher.num_seeds), self._corpus.sketches.dtype)
         order, at = np.argsort(self._layout.documents[begin:end], kind="stable"), 0
-        for rows in self._sketches.read(part):  # in order of position
+        for rows in self._sketches.read(partition):  # in order of position
             sketches[order[at : at + len(rows)]] = rows
             at += len(rows)
             self._corpus.budget.release()
         return sketches
 
-    def texts_of(self, part: int, documents: Array, compared: bool) -> tuple[Batch, Array]:
-        """Return one of each identical text of a part, and the index of the text of each of some documents.
+    def texts_of(self, partition: int, documents: Array, compared: bool) -> tuple[Batch, Array]:
+        """Return one of each identical text of a partition, and the index of the text of each of some documents.
 
         The index is -1 for a document whose text is not there; all are there if they are `compared`.
 
@@ -312,17 +314,17 @@ class _PartitionedDocuments:
         CollisionError
             If texts are not identical although their content keys are.
         """
-        positions = np.concatenate([np.empty(0, np.int32), *self._positions.read(part)])
+        positions = np.concatenate([np.empty(0, np.int32), *self._positions.read(partition)])
         keys, stands, groups = np.unique(self._layout.firsts[positions], return_index=True, return_inverse=True)
         is_stand = np.zeros(len(positions), np.bool_)
         is_stand[stands] = True
         index = np.cumsum(is_stand) - 1  # in `texts`
-        sizes = self._texts.sizes(part)
+        sizes = self._texts.sizes(partition)
         ends = ends_of(sizes[is_stand])
         kept, write = self._corpus.budget.bytes_to_fill(int(ends[-1]))
         texts = Batch.of_bytes(kept, ends)
         at = 0
-        for batch in self._texts.read(part):
+        for batch in self._texts.read(partition):
             here = slice(at, at + len(batch))
             own = np.flatnonzero(is_stand[here])
             if len(own):
@@ -337,7 +339,7 @@ class _PartitionedDocuments:
             self._corpus.budget.release()
         firsts = self._layout.firsts[documents]
         is_there = np.isin(firsts, keys)
-        if compared and not is_there.all():  # only if they are of another part, so that they are not copies
+        if compared and not is_there.all():  # only if they are of another partition, so that they are not copies
             raise CollisionError
         places = np.full(len(documents), -1, np.int32)
         places[is_there] = index[stands[np.searchsorted(keys, firsts[is_there])]]

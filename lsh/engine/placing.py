@@ -1,8 +1,8 @@
-"""Distribute rows and texts of documents to parts, and read each part as a whole.
+"""Distribute rows and texts of documents to partitions, and read each partition as a whole.
 
-Rows arrive in order of position, but are needed part by part, for instance by components. They are collected in a
-buffer; a full buffer is sorted by part and appended to a column. So everything is written once and in order. A part is
-read with one read for each buffer; its rows are in the order in which they arrived.
+Rows arrive in order of position, but are needed partition by partition, for instance by components. They are collected
+in a buffer; a full buffer is sorted by partition and appended to a column. So everything is written once and in order.
+A partition is read with one read for each buffer; its rows are in the order in which they arrived.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ def ends_of(sizes: Array) -> Array:
 
 
 class PartitionWriter(ABC, Generic[Rows]):
-    """Rows or texts, distributed to parts. Several threads may read parts after `finish`."""
+    """Rows or texts, distributed to partitions. Several threads may read partitions after `finish`."""
 
-    def __init__(self, budget: MemoryBudget, num_parts: int, column: SpilledColumn, buffer: int) -> None:
+    def __init__(self, budget: MemoryBudget, num_partitions: int, column: SpilledColumn, buffer: int) -> None:
         self._column = column
-        self._num_parts, self._most = num_parts, min(buffer, BUFFER)
-        self._parts: list[Array] = []  # of the buffer: the part of each row
+        self._num_partitions, self._most = num_partitions, min(buffer, BUFFER)
+        self._partitions: list[Array] = []  # of the buffer: the partition of each row
         self._rows: list[Rows] = []
         self._size = 0  # of the buffer in bytes
-        self._bounds: list[Array] = []  # for each buffer that was sorted, where its parts begin in the column
+        self._bounds: list[Array] = []  # for each buffer that was sorted, where its partitions begin in the column
 
-    def _add(self, parts: Array, rows: Rows, size: int) -> None:
+    def _add(self, partitions: Array, rows: Rows, size: int) -> None:
         """Put rows, of `size` bytes, into the buffer."""
-        self._parts.append(np.array(parts))
+        self._partitions.append(np.array(partitions))
         self._rows.append(rows)
         self._size += size
         if self._size >= self._most:
@@ -54,35 +54,35 @@ class PartitionWriter(ABC, Generic[Rows]):
 
     def finish(self) -> None:
         """Sort the buffer; to be called after the last row."""
-        if self._parts:
-            parts, rows = np.concatenate(self._parts), self._rows
-            self._parts, self._rows, self._size = [], [], 0
-            order, first = np.argsort(parts, kind="stable"), len(self._column)
-            numbers = np.arange(self._num_parts + 1, dtype=parts.dtype)
-            self._bounds.append(first + self._store(rows, order, np.searchsorted(parts[order], numbers)))
+        if self._partitions:
+            partitions, rows = np.concatenate(self._partitions), self._rows
+            self._partitions, self._rows, self._size = [], [], 0
+            order, first = np.argsort(partitions, kind="stable"), len(self._column)
+            numbers = np.arange(self._num_partitions + 1, dtype=partitions.dtype)
+            self._bounds.append(first + self._store(rows, order, np.searchsorted(partitions[order], numbers)))
 
     @abstractmethod
     def _store(self, rows: list[Rows], order: Array, places: Array) -> Array:
-        """Append rows to the column in another order; return where each part begins among them.
+        """Append rows to the column in another order; return where each partition begins among them.
 
-        `places` has the first row of each part in this order.
+        `places` has the first row of each partition in this order.
         """
 
-    def _ranges(self, part: int) -> list[tuple[int, int]]:
-        """Return where the rows of a part are in the column, for each buffer that was sorted."""
+    def _ranges(self, partition: int) -> list[tuple[int, int]]:
+        """Return where the rows of a partition are in the column, for each buffer that was sorted."""
         self.finish()
-        return [(int(bounds[part]), int(bounds[part + 1])) for bounds in self._bounds]
+        return [(int(bounds[partition]), int(bounds[partition + 1])) for bounds in self._bounds]
 
 
 class PartitionedRows(PartitionWriter[Array]):
-    """Numbers, or rows of numbers, in parts. Several threads may read parts after `finish`.
+    """Numbers, or rows of numbers, in partitions. Several threads may read partitions after `finish`.
 
     Parameters
     ----------
     budget : MemoryBudget
         Has the bound.
-    num_parts : int
-        How many parts there are.
+    num_partitions : int
+        How many partitions there are.
     dtype : data type
         Of the numbers.
     width : int, optional
@@ -92,50 +92,55 @@ class PartitionedRows(PartitionWriter[Array]):
     """
 
     def __init__(
-        self, budget: MemoryBudget, num_parts: int, dtype: DTypeLike, width: int | None = None, buffer: int = BUFFER
+        self,
+        budget: MemoryBudget,
+        num_partitions: int,
+        dtype: DTypeLike,
+        width: int | None = None,
+        buffer: int = BUFFER,
     ) -> None:
-        super().__init__(budget, num_parts, budget.column(dtype, width), buffer)
+        super().__init__(budget, num_partitions, budget.column(dtype, width), buffer)
 
-    def append(self, parts: Array, rows: Array) -> None:
-        """Append rows, of which a copy is made; `parts` has the part of each."""
+    def append(self, partitions: Array, rows: Array) -> None:
+        """Append rows, of which a copy is made; `partitions` has the partition of each."""
         copied = np.array(rows, self._column.dtype)
-        self._add(parts, copied, copied.nbytes)
+        self._add(partitions, copied, copied.nbytes)
 
     def _store(self, rows: list[Array], order: Array, places: Array) -> Array:
         self._column.append(np.concatenate(rows)[order])
         return places
 
-    def read(self, part: int) -> Iterator[Array]:
-        """Yield the rows of a part in the order in which they were appended."""
-        for start, stop in self._ranges(part):
+    def read(self, partition: int) -> Iterator[Array]:
+        """Yield the rows of a partition in the order in which they were appended."""
+        for start, stop in self._ranges(partition):
             if start < stop:
                 yield self._column.read(start, stop)
 
 
 class PartitionedTexts(PartitionWriter[Batch]):
-    """Texts in parts. Several threads may read parts after `finish`.
+    """Texts in partitions. Several threads may read partitions after `finish`.
 
     Parameters
     ----------
     budget : MemoryBudget
         Has the bound.
-    num_parts : int
-        How many parts there are.
+    num_partitions : int
+        How many partitions there are.
     buffer : int, optional
         The bytes that are sorted at once.
     """
 
-    def __init__(self, budget: MemoryBudget, num_parts: int, buffer: int = BUFFER) -> None:
-        super().__init__(budget, num_parts, budget.column(np.uint8), buffer)
+    def __init__(self, budget: MemoryBudget, num_partitions: int, buffer: int = BUFFER) -> None:
+        super().__init__(budget, num_partitions, budget.column(np.uint8), buffer)
         self._sizes = budget.column(np.int64)
-        self._places: list[Array] = []  # for each buffer that was sorted, where its parts begin in `_sizes`
+        self._places: list[Array] = []  # for each buffer that was sorted, where its partitions begin in `_sizes`
 
-    def append(self, parts: Array, texts: Batch) -> None:
-        """Append texts, of which copies are made; `parts` has the part of each."""
+    def append(self, partitions: Array, texts: Batch) -> None:
+        """Append texts, of which copies are made; `partitions` has the partition of each."""
         ends = ends_of(texts.sizes())
         copied = np.empty(int(ends[-1]), np.uint8)
         texts.write(copied)
-        self._add(parts, Batch.of_bytes(copied, ends), len(copied) + ends.nbytes)
+        self._add(partitions, Batch.of_bytes(copied, ends), len(copied) + ends.nbytes)
 
     def _store(self, rows: list[Batch], order: Array, places: Array) -> Array:
         texts = Batch.join(rows).take(order)
@@ -147,16 +152,16 @@ class PartitionedTexts(PartitionWriter[Batch]):
         self._column.append(in_order)
         return ends[places]
 
-    def sizes(self, part: int) -> Array:
-        """Return the bytes of each text of a part, int64."""
+    def sizes(self, partition: int) -> Array:
+        """Return the bytes of each text of a partition, int64."""
         self.finish()
-        found = [self._sizes.read(int(places[part]), int(places[part + 1])) for places in self._places]
+        found = [self._sizes.read(int(places[partition]), int(places[partition + 1])) for places in self._places]
         return np.concatenate([np.empty(0, np.int64), *found])
 
-    def read(self, part: int) -> Iterator[Batch]:
-        """Yield the texts of a part in the order in which they were appended; a batch is from one buffer."""
-        for (start, stop), places in zip(self._ranges(part), self._places):
-            first, last = int(places[part]), int(places[part + 1])
+    def read(self, partition: int) -> Iterator[Batch]:
+        """Yield the texts of a partition in the order in which they were appended; a batch is from one buffer."""
+        for (start, stop), places in zip(self._ranges(partition), self._places):
+            first, last = int(places[partition]), int(places[partition + 1])
             if first < last:
                 yield Batch.of_bytes(self._column.read(start, stop), ends_of(self._sizes.read(first, last)))
 

@@ -20,7 +20,7 @@ from lsh.base.budget import MemoryBudget
 BITS = 30  # of the length of an entry
 MAX_LENGTH = (1 << BITS) - 1
 RECORD, GAP, SKIPPED, CONTINUED = range(4)  # kinds; the next entry continues a record that is longer than MAX_LENGTH
-MAX_WAITING, MAX_PART = 1 << 12, 1 << 16  # entries
+MAX_WAITING, MAX_CHUNK = 1 << 12, 1 << 16  # entries
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -134,12 +134,12 @@ class Places:
         return self._files[file].position, ended
 
     def located(self, file: int) -> Iterator[tuple[int, Located]]:
-        """Yield the records of a file in parts, each with the position of its first record."""
+        """Yield the records of a file in chunks, each with the position of its first record."""
         self._store()
         position, start, number = self._files[file]
         stop = self._files[file + 1].entry if file + 1 < len(self._files) else len(self._entries)
-        offset, begun = 0, np.empty(0, np.int64)  # of a record that the next part continues
-        for entries in self._parts(start, stop):
+        offset, begun = 0, np.empty(0, np.int64)  # of a record that the next chunk continues
+        for entries in self._chunks(start, stop):
             kinds, ends = entries >> BITS, np.cumsum(entries & MAX_LENGTH, dtype=np.int64)
             begins, ends = np.concatenate([[0], ends[:-1]]) + offset, ends + offset
             offset = int(ends[-1])
@@ -156,10 +156,10 @@ class Places:
             yield position, Located(begins, ends, numbers)
             position += len(ends)
 
-    def _parts(self, start: int, stop: int) -> Iterator[Array]:
+    def _chunks(self, start: int, stop: int) -> Iterator[Array]:
         """Yield some entries, not too many at once."""
-        for _, entries in self._entries.parts(start, stop) if start < stop else ():
-            yield from (entries[at : at + MAX_PART] for at in range(0, len(entries), MAX_PART))
+        for _, entries in self._entries.chunks(start, stop) if start < stop else ():
+            yield from (entries[at : at + MAX_CHUNK] for at in range(0, len(entries), MAX_CHUNK))
 
     def find(self, file: int, positions: Array) -> Iterator[Located]:
         """Yield the records of a file at some positions, which ascend."""

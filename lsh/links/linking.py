@@ -315,7 +315,7 @@ class Links:
     def _rows(self, keys: SpilledColumn, part: int) -> Iterator[tuple[Array, Array, bool]]:
         """Yield the keys of a part, their documents, and whether links can lead to these."""
         for number, (start, stop, backwards) in enumerate(self._order.runs):
-            for at, rows in keys.parts(start, stop, backwards):
+            for at, rows in keys.chunks(start, stop, backwards):
                 parts = (rows * SPREAD >> HALF) * np.uint64(self._parts) >> HALF
                 here = np.flatnonzero((parts == part) & self._chosen[at : at + len(rows)])
                 here = here[::-1] if backwards else here

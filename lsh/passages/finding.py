@@ -294,7 +294,7 @@ class _Finding:
             for keys in map_in_order(lambda part: _repeated_of(self.keys, part, parts), range(parts), threads):
                 found.append(keys)
         table = KeyTable(self.budget.array, len(found))
-        for _, keys in found.parts():
+        for _, keys in found.chunks():
             table.add(keys)
         self.budget.trim()
         return table
@@ -413,7 +413,7 @@ class _Finding:
             "documents": new,
             "old": self.offsets[-1] - new,
             "missing": self.num_missing,
-            "bytes": sum(int(part.sum()) for _, part in self.sizes.parts(0, new)),
+            "bytes": sum(int(chunk.sum()) for _, chunk in self.sizes.chunks(0, new)),
             "spans": len(spans),
             "cut_documents": len(documents),
             "emptied": len(emptied),
@@ -440,7 +440,7 @@ SIZE_OF = attrgetter("size")  # of a share
 def _repeated_of(keys: SpilledColumn, part: int, parts: int) -> Array:
     """Return the keys of one of several parts that occur more than once, ascending."""
     found = []
-    for _, some in keys.parts():
+    for _, some in keys.chunks():
         high = (some * SPREAD) >> np.uint64(32)
         found.append(some[high * np.uint64(parts) >> np.uint64(32) == part] if parts > 1 else some.copy())
     own = np.concatenate([np.empty(0, np.uint64), *found])

@@ -279,8 +279,8 @@ def connect(batches: Batches) -> Batches:
     del found
 
     def pairs() -> Iterator[Array]:
-        for _, part in links.parts():
-            yield np.stack([np.searchsorted(nodes, part[:, 0]), part[:, 1]], axis=1).astype(np.int32)
+        for _, chunk in links.chunks():
+            yield np.stack([np.searchsorted(nodes, chunk[:, 0]), chunk[:, 1]], axis=1).astype(np.int32)
 
     least = _least(count, pairs())
     for start in range(0, count, OUT):

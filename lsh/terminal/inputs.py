@@ -325,16 +325,16 @@ def first_repeated(keys: SpilledColumn, ids_at: Callable[[Array], list[bytes]]) 
     """
     repeated, passes = [], len(keys) // MAX_SORTED + 1
     for number in range(passes):  # the keys that are sorted at once have the same rest
-        own = np.sort(np.concatenate([part[part % passes == number] for _, part in keys.parts()] or [_NO_KEYS]))
+        own = np.sort(np.concatenate([chunk[chunk % passes == number] for _, chunk in keys.chunks()] or [_NO_KEYS]))
         same = own[1:][own[1:] == own[:-1]]
         repeated.append(same[np.diff(same, prepend=~same[:1]) != 0])  # each once; np.unique imports all of np.ma
     wanted = np.sort(np.concatenate(repeated))
     if not len(wanted):
         return None
     last = np.full(len(wanted), -1)  # the position where each key was last
-    for begin, part in keys.parts():
-        numbers = np.searchsorted(wanted[:-1], part)
-        places = np.flatnonzero(wanted[numbers] == part)
+    for begin, chunk in keys.chunks():
+        numbers = np.searchsorted(wanted[:-1], chunk)
+        places = np.flatnonzero(wanted[numbers] == chunk)
         places = places[np.argsort(numbers[places], kind="stable")]
         numbers, positions = numbers[places], places + begin
         is_first = np.diff(numbers, prepend=-1) != 0
@@ -386,7 +386,7 @@ class Names(Sequence[bytes]):
         return self.distinct[int(self._numbers.read(position, position + 1)[0])]
 
     def __iter__(self) -> Iterator[bytes]:
-        for _, numbers in self._numbers.parts():
+        for _, numbers in self._numbers.chunks():
             yield from map(self.distinct.__getitem__, numbers.tolist())
 
 
@@ -409,8 +409,8 @@ class Priorities:
         """Add values; the first one with a fraction makes all of them floats."""
         if values.dtype == np.float64 and self._values.dtype != np.float64:
             before, self._values = self._values, self._budget.column(np.float64)
-            for _, part in before.parts():
-                self._values.append(part.astype(np.float64))
+            for _, chunk in before.chunks():
+                self._values.append(chunk.astype(np.float64))
             before.free()
         self._values.append(values.astype(self._values.dtype))
 

@@ -225,7 +225,7 @@ def test_pairs_of_many_parts_are_in_order(texts, cut, least, rows, num_threads):
     expected = list(find_pairs(a, **options))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.base.budget, "MIN_MEMORY", 1)
-        patch.setattr(lsh.engine.layout, "SMALLEST_PART", least)
+        patch.setattr(lsh.engine.layout, "SMALLEST_PARTITION", least)
         patch.setattr(lsh.engine.placing, "MIN_MERGED", rows)
         found = list(find_pairs(a, **options, max_memory=max(len(texts) * lsh.base.budget.LEAST_BYTES, 1)))
     assert found == expected == sorted(expected)
@@ -285,8 +285,8 @@ def test_a_column_against_an_array(bound, width, data):
                 column.evict()
         start, stop = sorted(data.draw(st.lists(st.integers(0, sum(sizes)), min_size=2, max_size=2)))
         chosen = numpy.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(expected), max_size=len(expected))))
-        parts = [(at, rows.copy()) for at, rows in column.parts(start, stop)]
-        backwards = [(at, rows.copy()) for at, rows in column.parts(start, stop, backwards=True)]
+        parts = [(at, rows.copy()) for at, rows in column.chunks(start, stop)]
+        backwards = [(at, rows.copy()) for at, rows in column.chunks(start, stop, backwards=True)]
         assert len(column) == len(expected)
         assert column.read().tolist() == expected.tolist()
         assert column.read(start, stop).tolist() == expected[start:stop].tolist()

@@ -33,7 +33,7 @@ from results import near_of, removed_of
 
 import lsh
 import lsh.engine.dedup
-import lsh.engine.parts
+import lsh.engine.partitions
 import lsh.links.linking
 import lsh.sketch.sketch_filter
 from lsh import Bands, MinHasher, Shingles, deduplicate, find_pairs
@@ -230,9 +230,9 @@ def test_deduplicate_against_twin(
         low_bits_of = Matching(threshold, bands=Bands(widths=widths), hasher=hasher, verify=verify).low_bits
         plain = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, num_threads=1, **walked)
         for name, value in parts.items():
-            patch.setattr(lsh.engine.parts, name, value)
+            patch.setattr(lsh.engine.partitions, name, value)
         if limits[0] == 1000:  # a family has no limit
-            patch.setattr(lsh.engine.parts, "FAMILY", family)
+            patch.setattr(lsh.engine.partitions, "FAMILY", family)
         walked_in_parts = {**walked, "num_threads": num_threads}
         result = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, **walked_in_parts)
     assert result.removed.tolist() == plain.removed.tolist()
@@ -304,8 +304,8 @@ def test_find_pairs_against_twin(
     a, b = (texts, None) if cut is None else (texts[:cut], texts[cut:])
     how = {"others": b, "bands": Bands(widths=widths), "hasher": hasher, "verify": verify, "num_threads": num_threads}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lsh.engine.parts, "STEP", step)
-        patch.setattr(lsh.engine.parts, "MOST_PAIRS", most)
+        patch.setattr(lsh.engine.partitions, "STEP", step)
+        patch.setattr(lsh.engine.partitions, "MOST_PAIRS", most)
         found = list(find_pairs(a, threshold, **how))
     num_references = {"widths": widths, "seeds": seeds, "hashbytes": hashbytes, "n": n, "unit": unit, "verify": verify}
     assert found == reference.find_pairs(a, b, threshold=threshold, **num_references, **options)
@@ -527,7 +527,7 @@ def test_a_family_changes_no_result(monkeypatch, family):
     corpus_ = [*texts, long, *copies, long[:-1]]
     expected = deduplicate(corpus_, 0.8, shingles=Shingles(9))
     assert len(expected.removed) >= 0.9 * len(copies)
-    monkeypatch.setattr(lsh.engine.parts, "FAMILY", family)
+    monkeypatch.setattr(lsh.engine.partitions, "FAMILY", family)
     for more in ({"max_memory": "300KB"}, {"num_threads": 3}):
         result = deduplicate(corpus_, 0.8, shingles=Shingles(9), **more)
         assert numpy.array_equal(result.removed, expected.removed)
@@ -539,7 +539,7 @@ def test_the_limit_counts_what_it_leaves_out(monkeypatch, family):
     """Nine texts of a template share each bucket and are not similar; each is compared with the first four at most."""
     assert (lsh.engine.dedup.LIMIT, lsh.links.linking.LIMIT) == (1 << 18, 1 << 16)
     monkeypatch.setattr(lsh.engine.dedup, "LIMIT", 4)
-    monkeypatch.setattr(lsh.engine.parts, "FAMILY", family)
+    monkeypatch.setattr(lsh.engine.partitions, "FAMILY", family)
     hasher = MinHasher(1, shingles=WORDS)
     least = min((f"w{i}" for i in range(3000)), key=lambda word: int(hasher.fingerprint(word)[0]))
     texts = [f"{least} {i}" for i in range(9)]
@@ -857,7 +857,7 @@ def test_documents_that_are_compared_with_references_only(data, family, max_memo
     texts = [" ".join(sorted(one)) for one in sets]
     matching = Matching(0.5, bands=EVERY_PAIR, shingles=WORDS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lsh.engine.parts, "FAMILY", family)
+        patch.setattr(lsh.engine.partitions, "FAMILY", family)
         run = Running.checked(max_memory)
         result = lsh.engine.dedup.decide(matching, texts, None, run, references=is_reference)
     expected = {}

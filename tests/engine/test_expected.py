@@ -56,7 +56,7 @@ def test_generated(name, case, way):
 @pytest.mark.parametrize(("name", "case"), [one for one in GENERATED if "pairs" not in one.values[1]])
 def test_generated_in_many_parts(name, case, monkeypatch):
     monkeypatch.setattr(lsh.base.budget.MemoryBudget, "has_room", lambda self, size: size < 50_000)
-    monkeypatch.setattr(lsh.engine.layout, "SMALLEST_PART", 20_000)
+    monkeypatch.setattr(lsh.engine.layout, "SMALLEST_PARTITION", 20_000)
     assert of_generated(name)[case](max_memory="120KB", num_threads=2) == EXPECTED[name][case]
 
 

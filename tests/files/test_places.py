@@ -33,7 +33,7 @@ def test_places(made, bits, one_by_one, data):
         patch.setattr(places, "MAX_LENGTH", (1 << bits) - 1)
         patch.setattr(places, "MAX_WAITING", 3)
         patch.setattr(budget, "CHUNK", data.draw(st.sampled_from([32, 1 << 16])))
-        patch.setattr(places, "MAX_PART", data.draw(st.sampled_from([3, 1 << 16])))
+        patch.setattr(places, "MAX_CHUNK", data.draw(st.sampled_from([3, 1 << 16])))
         found, expected, number = Places(MemoryBudget(data.draw(st.sampled_from([None, 1])))), [], 0
         for steps in made:
             found.begin_file()

@@ -16,7 +16,7 @@ import numpy as np
 from lsh.base.arrays import Array
 from lsh.base.threads import map_in_order, worth
 from lsh.engine.deciding import MAX_NEAR, ClusterState, GreedyClusterer
-from lsh.engine.layout import Part
+from lsh.engine.layout import Partition
 from lsh.links.comparing import Pairs
 
 TASK = 512  # documents that a thread decides in one call; a component that has more is decided alone
@@ -64,18 +64,18 @@ class ClusterResult(NamedTuple):
 
 
 def decide(
-    parts: Iterable[Part],
+    partitions: Iterable[Partition],
     options: ClusterOptions,
     make_members: Callable[[tuple[int, ...]], Array],
     num_threads: int,
     report: Callable[[int], object],
 ) -> ClusterResult:
-    """Decide all documents of some parts.
+    """Decide all documents of some partitions.
 
     Parameters
     ----------
-    parts : iterable of Part
-        The documents. A part is not used any more when the next one is asked for.
+    partitions : iterable of Partition
+        The documents. A partition is not used any more when the next one is asked for.
     options : ClusterOptions
         How they are decided.
     make_members : callable
@@ -86,30 +86,30 @@ def decide(
         Called with the number of documents that have been decided, from time to time.
     """
     found, floor, done = list[ClusterResult](), 0.0, 0
-    for part in parts:
-        shape, threads = part.links.shape, worth(num_threads, part.links.size)
+    for partition in partitions:
+        shape, threads = partition.links.shape, worth(num_threads, partition.links.size)
         in_threads = partial(map_in_order, num_threads=threads)
         runs = make_members(shape) if options.components else None
         family = FAMILY, options.bits, options.family_bytes // num_threads
-        references = None if options.references is None else options.references[part.documents].astype(np.int32)
-        values = part.ranks, options.num_references, options.threshold, options.limit, runs, *family, floor, in_threads
-        state = ClusterState(part.links, make_members(shape), *values, references=references)
-        work = _Clustering(part, state, options.components, num_threads)
+        references = None if options.references is None else options.references[partition.documents].astype(np.int32)
+        values = partition.ranks, options.num_references, options.threshold, options.limit, runs, *family
+        state = ClusterState(partition.links, make_members(shape), *values, floor, in_threads, references=references)
+        work = _Clustering(partition, state, options.components, num_threads)
         for decided in work.run():
             done += decided
             report(done)
         found.append(work.outcome())
         floor = state.floor
-        del part, runs, values, state, work  # before the next part is read
+        del partition, runs, values, state, work  # before the next partition is read
     return _joined(found)
 
 
 def _joined(found: list[ClusterResult]) -> ClusterResult:
-    """Return what was decided about all parts."""
+    """Return what was decided about all partitions."""
     none, no_values = np.empty(0, np.int32), np.empty(0)
     columns = zip((none, none, no_values, none, none, no_values, none), *(one[:7] for one in found))
     documents, witnesses, similarities, *near = map(np.concatenate, columns)
-    first = np.lexsort((near[3], -near[2]))[:MAX_NEAR]  # pairs of the same document come from one part
+    first = np.lexsort((near[3], -near[2]))[:MAX_NEAR]  # pairs of the same document come from one partition
     near = [column[first] for column in near]
     counts = [sum(counted) for counted in zip((0, 0), *(one[7:] for one in found))]
     return ClusterResult(documents, witnesses, similarities, near[0], near[1], near[2], near[3], *counts)
@@ -137,8 +137,8 @@ def _tasks(starts: Array) -> Iterator[_Task]:
 class _Clustering:
     """The clusterers of all threads."""
 
-    def __init__(self, part: Part, state: ClusterState, components: bool, num_threads: int) -> None:
-        self.part, self.state, self.components, self.num_threads = part, state, components, num_threads
+    def __init__(self, partition: Partition, state: ClusterState, components: bool, num_threads: int) -> None:
+        self.partition, self.state, self.components, self.num_threads = partition, state, components, num_threads
         self.clusterers: list[GreedyClusterer] = []
         self.idle: list[GreedyClusterer] = []  # clusterers that no thread uses at the moment; append and pop are atomic
 
@@ -148,7 +148,7 @@ class _Clustering:
         Tasks that are not done, those of a large component or of long texts, go on before others begin: each holds the
         memory of a clusterer.
         """
-        more, left = _tasks(self.part.starts), deque[_Task]()
+        more, left = _tasks(self.partition.starts), deque[_Task]()
         while True:
             tasks = iter(lambda: left.popleft() if left else next(more, None), None)
             for number, task in map_in_order(self.decide, tasks, self.num_threads):
@@ -163,7 +163,7 @@ class _Clustering:
         try:
             return self.idle.pop()
         except IndexError:
-            clusterer = GreedyClusterer(self.part.make_similarity(), self.state)
+            clusterer = GreedyClusterer(self.partition.make_similarity(), self.state)
             self.clusterers.append(clusterer)
             return clusterer
 
@@ -179,7 +179,7 @@ class _Clustering:
 
     def outcome(self) -> ClusterResult:
         """Return what was decided."""
-        first, ranks = self.part.first, self.part.ranks
+        first, ranks = self.partition.first, self.partition.ranks
         witness, similarity = self.state.outcome()
         removed = np.flatnonzero(witness >= 0).astype(np.int32)
         near = [clusterer.near() for clusterer in self.clusterers]

@@ -32,6 +32,7 @@ SOURCES = {
     "engine.deciding": [],
     "passages.repeats": ["kernels/passages.c"],
     "passages.cutting": [],
+    "passages.items": ["kernels/contained.c"],
     "segments.searching": ["kernels/search.c", "kernels/sorted.c"],
 }
 WRITTEN = "build/cython"  # where Cython writes C, apart from the hand-written

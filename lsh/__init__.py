@@ -3,7 +3,7 @@
 Start with `deduplicate` for a whole corpus, `MinHasher` for fingerprints, and `Cache` for documents that arrive one at
 a time; `Index` keeps them in files, and `Screen` decides about new ones. The core is compiled, and the package requires
 numpy only. `Index`, `Screen`, `Verdict` and the modules `index`, `lsh`, `plot`, `presets`, `report` and `spark` are
-loaded when they are first used, as `find_passages` and `Passages` are.
+loaded when they are first used, as `find_contained`, `find_passages` and their results are.
 """
 
 from lsh.base import signals as _signals
@@ -46,6 +46,7 @@ __all__ = [
     "BandError",
     "Bands",
     "Cache",
+    "Contained",
     "Cost",
     "Deduplication",
     "Duplicate",
@@ -61,6 +62,7 @@ __all__ = [
     "__version__",
     "cache",
     "deduplicate",
+    "find_contained",
     "find_pairs",
     "find_passages",
     "jaccard",
@@ -72,10 +74,12 @@ __all__ = [
 
 _LOADED_WHEN_USED = ("index", "lsh", "plot", "presets", "report", "spark")
 _NAMES_WHEN_USED = {
+    "Contained": "lsh.passages.contained_result",
     "Index": "lsh.store.index",
     "Passages": "lsh.passages.result",
     "Screen": "lsh.store.screen",
     "Verdict": "lsh.store.screen",
+    "find_contained": "lsh.passages.contained",
     "find_passages": "lsh.passages.finding",
 }
 
@@ -86,6 +90,8 @@ if TYPE_CHECKING:
     from lsh import presets as presets
     from lsh import report as report
     from lsh import spark as spark
+    from lsh.passages.contained import find_contained as find_contained
+    from lsh.passages.contained_result import Contained as Contained
     from lsh.passages.finding import find_passages as find_passages
     from lsh.passages.result import Passages as Passages
     from lsh.store.index import Index as Index

@@ -21,6 +21,21 @@ cdef extern from "kernels/passages.h" nogil:
     size_t lsh_common_before(const uint8_t *a, const uint8_t *b, size_t limit)
 
 
+cdef extern from "kernels/contained.h" nogil:
+    enum:
+        LSH_SCANNED
+
+    ctypedef struct lsh_filter:
+        uint64_t *words
+        uint64_t mask
+
+    uint64_t lsh_shingle_hash(const uint8_t *bytes, size_t length)
+    void lsh_shingle_hashes(const uint8_t *text, const size_t *starts, size_t count, size_t n, size_t gap,
+                            uint64_t *hashes)
+    void lsh_filter_add(const lsh_filter *filter, uint64_t hash)
+    size_t lsh_filter_pass(const lsh_filter *filter, const uint64_t *hashes, size_t count, uint32_t *passed)
+
+
 cdef extern from "kernels/target.h" nogil:
     void lsh_prefetch(const void *place)
 
@@ -92,8 +107,18 @@ cdef extern from "kernels/kernels.h" nogil:
         LSH_LOWER
         LSH_STRIP
         LSH_COLLAPSE
+        LSH_JOIN
+
+    const uint32_t LSH_IN_WORD
+    const uint32_t LSH_PUNCTUATION
+    const uint32_t LSH_SPACE
+    const uint32_t LSH_IRREGULAR
 
     size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_t *out)
+    size_t lsh_normalise(const uint8_t *text, size_t length, int flags, const uint32_t *table, uint8_t *out,
+                         size_t *marks, size_t num_marks)
+    size_t lsh_unit_starts(const uint8_t *text, size_t length, lsh_unit unit, size_t *at, size_t *starts,
+                           size_t capacity)
 
     enum:
         LSH_LANES

@@ -10,7 +10,7 @@ from cython cimport final
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
-from cpython.unicode cimport Py_UNICODE_ISALNUM
+from cpython.unicode cimport Py_UNICODE_ISALNUM, Py_UNICODE_ISSPACE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memchr, memcpy, memset
@@ -149,6 +149,53 @@ cdef int need_word_table() except -1:
                 table[code_point >> 3] |= <uint8_t> (1 << (code_point & 7))
         _word_table = table
     return 0
+
+
+cdef uint32_t *_characters = NULL  # what lsh_normalise reads about each code point; made once, kept for good
+
+
+cdef int need_character_table() except -1:
+    """Make the table of characters that `normalise` needs."""
+    global _characters
+    cdef uint32_t code_point, entry
+    cdef uint32_t *table
+    import unicodedata
+    need_word_table()
+    with _making:
+        if _characters != NULL:
+            return 0
+        table = <uint32_t *> resize(NULL, 0x110000, sizeof(uint32_t))
+        category = unicodedata.category
+        for code_point in range(0x110000):
+            text = chr(code_point)
+            entry = c.LSH_IN_WORD if _word_table[code_point >> 3] >> (code_point & 7) & 1 else 0
+            if category(text)[0] == "P":
+                entry |= c.LSH_PUNCTUATION
+            if Py_UNICODE_ISSPACE(<Py_UCS4> code_point):
+                entry |= c.LSH_SPACE
+            lower = text.lower()
+            if len(lower) > 1 or lower == "\u03c3":  # a sigma has another form at the end of a word
+                entry |= c.LSH_IRREGULAR
+            table[code_point] = entry | <uint32_t> ord(lower[0])
+        _characters = table
+    return 0
+
+
+cdef size_t normalise(const uint8_t *text, size_t length, int flags, uint8_t *out, size_t *marks,
+                      size_t num_marks) noexcept nogil:
+    """lsh_normalise for the other modules; needs the table of characters."""
+    return c.lsh_normalise(text, length, flags, _characters, out, marks, num_marks)
+
+
+cdef size_t normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_t *out) noexcept nogil:
+    """lsh_normalise_ascii for the other modules."""
+    return c.lsh_normalise_ascii(text, length, flags, out)
+
+
+cdef size_t unit_starts(const uint8_t *text, size_t length, c.lsh_unit unit, size_t *at, size_t *starts,
+                        size_t capacity) noexcept nogil:
+    """lsh_unit_starts for the other modules."""
+    return c.lsh_unit_starts(text, length, unit, at, starts, capacity)
 
 
 cdef int reserve_words(Words *words, size_t size) except -1 nogil:

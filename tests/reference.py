@@ -1016,3 +1016,78 @@ def units(text: str, paragraphs: bool) -> list[tuple[str, str]]:
     first = [("", group) for is_blank, group in groups[:1] if is_blank]
     rest = groups[len(first) :]
     return first + [(rest[i][1], rest[i + 1][1] if i + 1 < len(rest) else "") for i in range(0, len(rest), 2)]
+
+
+# Contained texts.
+
+
+def contained(
+    items: Sequence[str | bytes],
+    texts: Sequence[str | bytes],
+    threshold: float,
+    *,
+    n: int,
+    unit: str,
+    window: float = 2.0,
+    min_shared: int | None = None,
+    max_share: float | None = None,
+    **normalisation: Any,
+) -> tuple[list[tuple[int, int, float, int, int, int]], dict[int, str]]:
+    """Hits (item, text, containment, start, end, shared), by text and item, and why other items are skipped."""
+    places = [units_in_order(text, unit, **normalisation) for text in texts]
+    wanted = [units_in_order(item, unit, **normalisation) for item in items]
+    sets = [set(runs(units, n)) for units in wanted]
+    common: set[Run] = set()
+    if max_share is not None:
+        held = [set(runs(units, n)) for units in places]
+        common = {run for own in sets for run in own if sum(run in one for one in held) > max_share * len(texts)}
+    skipped: dict[int, str] = {}
+    for i, own in enumerate(sets):
+        least = max(min_shared or 1, 1)
+        if len(own - common) < least:
+            skipped[i] = "short" if len(wanted[i]) < n else "few" if len(own) < least else "common"
+    hits = []
+    for number, (text, units) in enumerate(zip(texts, places)):
+        for i, own in enumerate(sets):
+            if i in skipped or own.isdisjoint(runs(units, n)):
+                continue
+            longest = min(max(window * len(wanted[i]), len(wanted[i])), len(units))
+            best = max(
+                (len((own - common) & set(runs(units[start:end], n))), start - end, -start)
+                for start in range(len(units) - n + 1)
+                for end in range(start + n, min(start + int(longest), len(units)) + 1)
+            )
+            share = best[0] / len(own - common)
+            if best[0] and (share >= threshold if min_shared is None else best[0] >= min_shared):
+                span = original_span(text, -best[2], -best[2] - best[1], unit, **normalisation)
+                hits.append((i, number, share, *span, best[0]))
+    return hits, skipped
+
+
+Run = tuple[bytes, ...]
+
+
+def runs(units: Sequence[bytes], n: int) -> list[Run]:
+    """The shingles of a text that has `n` units or more."""
+    return [tuple(units[i : i + n]) for i in range(len(units) - n + 1)]
+
+
+def units_in_order(text: str | bytes, unit: str, **normalisation: Any) -> list[bytes]:
+    """The units of a normalised text: each is a shingle of one unit."""
+    return shingles(text, 1, unit, **normalisation)
+
+
+def original_span(text: str | bytes, first: int, last: int, unit: str, **normalisation: Any) -> tuple[int, int]:
+    """Where units first to last - 1 begin and end in a text that is not normalised, in bytes of UTF-8.
+
+    They begin where the first beginning of the text ends that has more than `first` units, before its last character,
+    and end where the first beginning ends that has all of them as they are.
+    """
+    steps = [b"", *characters(as_bytes(text))] if unit != "byte" or any(normalisation.values()) else None
+    if steps is None:
+        return first, last
+    ends = [sum(map(len, steps[: i + 1])) for i in range(len(steps))]
+    own = [units_in_order(as_bytes(text)[:end], unit, **normalisation) for end in ends]
+    begin = next(i for i, units in enumerate(own) if len(units) > first)
+    end = next(i for i, units in enumerate(own) if units[:last] == own[-1][:last])
+    return ends[begin - 1], ends[end]

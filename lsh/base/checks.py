@@ -53,6 +53,23 @@ def whole_number(name: str, value: Any, minimum: int | None, maximum: int | None
 def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
     """Return `value` as a float from 0 to 1; `zero` and `one` say whether 0 and 1 themselves are allowed."""
     span = "0 to 1" if zero else f"more than 0 and {'at most' if one else 'less than'} 1"
+    number = _real(name, value, span)
+    if not (0.0 <= number <= 1.0) or (number == 0.0 and not zero) or (number == 1.0 and not one):
+        raise errors.bad_value(name, f"must be {span}, got {value}")
+    return number
+
+
+def number(name: str, value: Any, minimum: float) -> float:
+    """Return `value` as a float that is `minimum` or more; it may be infinite."""
+    span = f"{minimum:g} or more"
+    real = _real(name, value, span)
+    if not real >= minimum:
+        raise errors.bad_value(name, f"must be {span}, got {value}")
+    return real
+
+
+def _real(name: str, value: Any, span: str) -> float:
+    """Return `value`, a number, as a float."""
     kind = type(value)
     is_number = hasattr(kind, "__float__") or hasattr(kind, "__index__")  # not text, of which float() makes a number
     if is_number and hasattr(value, "dtype"):
@@ -60,14 +77,11 @@ def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
     try:
         if not is_number or isinstance(value, BOOLS):
             raise TypeError
-        number = float(value)
+        return float(value)
     except (TypeError, ValueError):
         raise errors.bad_type(name, f"must be a number ({span}), got {kind.__name__}") from None
     except OverflowError:
         raise errors.bad_value(name, f"must be {span}, got a number that is too large") from None
-    if not (0.0 <= number <= 1.0) or (number == 0.0 and not zero) or (number == 1.0 and not one):
-        raise errors.bad_value(name, f"must be {span}, got {value}")
-    return number
 
 
 def fractions(name: str, value: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

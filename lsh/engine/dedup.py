@@ -505,7 +505,7 @@ def _refuse_collection(threshold: object, second: str) -> None:
         raise errors.bad_type("threshold", f"{reason}collection as {second}=")
 
 
-def _refuse_other_arguments(name: str, value: Any, number: str) -> None:
+def refuse_other_arguments(name: str, value: Any, number: str) -> None:
     """Raise an error for a number or a path in place of a collection; most likely `number` or an index is meant."""
     if name != "texts" and isinstance(value, (str, os.PathLike)):
         reason = f"must be a collection of texts, got one {type(value).__name__}; put it in a list, or pass "
@@ -529,7 +529,7 @@ def collections_of(
         method = "deduplicate" if second == "against" else "find_pairs"
         raise errors.bad_type("texts", f"must be a collection of texts, got an index; use its method {method}")
     for name, value in given.items():
-        _refuse_other_arguments(name, value, number)
+        refuse_other_arguments(name, value, number)
     if texts is given[second] and isinstance(texts, Iterator):
         reason = f"must not be the same {type(texts).__name__}, which yields each text only once; pass a list, or a "
         raise errors.bad_value("texts", f"and {second} {reason}callable that returns a new iterator")

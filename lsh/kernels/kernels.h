@@ -106,11 +106,30 @@ size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_ta
 size_t lsh_next_words(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, lsh_span *spans,
                       size_t capacity);
 
-enum lsh_normalisation { LSH_LOWER = 1, LSH_STRIP = 2, LSH_COLLAPSE = 4 };
+/* LSH_JOIN: each run of characters that are in no word becomes one space, none at the start and the end. */
+enum lsh_normalisation { LSH_LOWER = 1, LSH_STRIP = 2, LSH_COLLAPSE = 4, LSH_JOIN = 8 };
 
 /* Normalise an ASCII text: lower case, without punctuation (categories P*), each run of white space one space, as the flags of
  * enum lsh_normalisation ask. Returns the length written to `out`, which holds `length` bytes and does not overlap `text`. */
 size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_t *out);
+
+/* What a table has for each of 0x110000 code points: the one that it becomes in lower case, and what it is. */
+#define LSH_CODE_POINT 0x1FFFFFu
+#define LSH_IN_WORD 0x200000u
+#define LSH_PUNCTUATION 0x400000u
+#define LSH_SPACE 0x800000u
+#define LSH_IRREGULAR 0x1000000u /* becomes several in lower case, or depends on its neighbours there */
+
+/* The same for any UTF-8 text, with such a table; a byte that is part of no character is in no word, and stays. `out` holds
+ * `length` bytes, and half of that more. `marks` are places in what is written, which ascend, and become the places of the
+ * characters in `text` that wrote the bytes there; num_marks may be 0. Returns SIZE_MAX where a character is irregular that is
+ * to become lower case. */
+size_t lsh_normalise(const uint8_t *text, size_t length, int flags, const uint32_t *table, uint8_t *out, size_t *marks,
+                     size_t num_marks);
+
+/* The places where the next units of a text begin, at most `capacity` of them, from *at on, which moves behind them; returns how
+ * many, fewer only at the end. For LSH_WORD the text is words joined by single spaces. */
+size_t lsh_unit_starts(const uint8_t *text, size_t length, enum lsh_unit unit, size_t *at, size_t *starts, size_t capacity);
 
 /* ---- the kernels chosen by instruction set: body.h, one file a level, dispatch.c ---- */
 

@@ -92,15 +92,19 @@ static size_t next_word(const uint8_t *text, size_t length, const uint8_t *word_
     return place - *start;
 }
 
+static int is_ascii_word(uint8_t c)
+{
+    const uint8_t letter = (uint8_t)((c | 0x20) - 'a'), digit = (uint8_t)(c - '0');
+    return (letter < 26) | (digit < 10) | (c == '_');
+}
+
 /* A bit for each of 64 bytes that is an ASCII letter, digit or underscore; 0 and *ascii = 0 where a byte is not ASCII. */
 static uint64_t word_bits(const uint8_t *text, int *ascii)
 {
     uint8_t in_word[64];
     uint64_t bits = 0, high = 0;
-    for (size_t i = 0; i < 64; i++) {
-        const uint8_t c = text[i], letter = (uint8_t)((c | 0x20) - 'a'), digit = (uint8_t)(c - '0');
-        in_word[i] = (letter < 26) | (digit < 10) | (c == '_');
-    }
+    for (size_t i = 0; i < 64; i++)
+        in_word[i] = (uint8_t)is_ascii_word(text[i]);
     LSH_UNROLL for (size_t i = 0; i < 64; i += 8) {
         high |= lsh_load64(text + i);
         bits |= (lsh_load64(in_word + i) * 0x0102040810204080u >> 56) << i; /* the low bits of eight bytes, side by side */
@@ -162,14 +166,14 @@ size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_
     enum { GAP = 0x100, DROPPED = 0x200 };
     uint16_t becomes[256]; /* the character it becomes, and whether it is white space to collapse or to be dropped */
     size_t written = 0;
-    uint32_t behind = 0; /* GAP if a space was written last, ignoring dropped characters */
+    uint32_t behind = flags & LSH_JOIN ? GAP : 0; /* GAP if a space was written last, ignoring dropped characters */
     for (size_t c = 128; c < 256; c++) /* not ASCII: only if another thread changes the text */
         becomes[c] = (uint16_t)c;
     for (uint8_t c = 0; c < 128; c++) {
-        const int gap = flags & LSH_COLLAPSE && spaces[c / 64] >> c % 64 & 1;
+        const int collapses = flags & LSH_JOIN ? !is_ascii_word(c) : flags & LSH_COLLAPSE && spaces[c / 64] >> c % 64 & 1;
         const int drop = flags & LSH_STRIP && punctuation[c / 64] >> c % 64 & 1;
         const int lower = flags & LSH_LOWER && c >= 'A' && c <= 'Z';
-        becomes[c] = (uint16_t)(gap ? ' ' | GAP : drop ? c | DROPPED : lower ? c + 32 : c);
+        becomes[c] = (uint16_t)(drop ? c | DROPPED : collapses ? ' ' | GAP : lower ? c + 32 : c);
     }
     for (size_t i = 0; i < length; i++) {
         const uint32_t found = becomes[text[i]];
@@ -177,5 +181,50 @@ size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_
         written += !(found & (behind | DROPPED));
         behind = found & DROPPED ? behind : found & GAP;
     }
-    return written;
+    return written - (flags & LSH_JOIN && written > 0 && behind);
+}
+
+size_t lsh_normalise(const uint8_t *text, size_t length, int flags, const uint32_t *table, uint8_t *restrict out,
+                     size_t *marks, size_t num_marks)
+{
+    size_t written = 0, at = 0, size;
+    uint32_t gap = flags & LSH_JOIN ? 1 : 0; /* whether a space was written last, or nothing may be */
+    for (; at < length; at += size) {
+        uint32_t c, entry, becomes;
+        size = decode_utf8(text + at, length - at, &c);
+        entry = c == NOT_A_CHARACTER ? 0 : table[c];
+        if (flags & LSH_LOWER && entry & LSH_IRREGULAR)
+            return SIZE_MAX;
+        if (flags & LSH_STRIP && entry & LSH_PUNCTUATION)
+            continue;
+        const uint32_t collapses = flags & LSH_JOIN ? !(entry & LSH_IN_WORD) : flags & LSH_COLLAPSE && entry & LSH_SPACE;
+        if (collapses & gap)
+            continue;
+        gap = collapses;
+        becomes = collapses ? ' ' : flags & LSH_LOWER ? entry & LSH_CODE_POINT : c;
+        if (c == NOT_A_CHARACTER && !collapses)
+            out[written++] = text[at];
+        else
+            written = (size_t)(put_utf8(becomes, out + written) - out);
+        for (; num_marks > 0 && *marks < written; marks++, num_marks--)
+            *marks = at;
+    }
+    return written - (flags & LSH_JOIN && written > 0 && gap);
+}
+
+size_t lsh_unit_starts(const uint8_t *text, size_t length, enum lsh_unit unit, size_t *at, size_t *starts, size_t capacity)
+{
+    size_t count = 0, place = *at;
+    while (count < capacity && place < length) {
+        uint32_t ignored;
+        starts[count++] = place;
+        if (unit == LSH_WORD) {
+            const uint8_t *space = memchr(text + place, ' ', length - place);
+            place = space == NULL ? length : (size_t)(space - text) + 1;
+        } else {
+            place += unit == LSH_CHAR ? decode_utf8(text + place, length - place, &ignored) : 1;
+        }
+    }
+    *at = place;
+    return count;
 }

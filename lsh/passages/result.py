@@ -22,7 +22,17 @@ __all__ = ["Passages"]
 CUT = np.dtype([("document", np.int64), ("start", np.int64), ("end", np.int64)])
 
 
-class Passages:
+class Immutable:
+    """A result whose attributes are set once, by its constructor."""
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a {type(self).__name__} is immutable; copy {name} instead of setting it")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a {type(self).__name__} is immutable; {name} cannot be deleted")
+
+
+class Passages(Immutable):
     """The result of `find_passages`. Immutable.
 
     Attributes
@@ -54,12 +64,6 @@ class Passages:
         for array in (spans, emptied):
             array.flags.writeable = False
         self.__dict__.update(spans=spans, emptied=emptied, _size=size, _counts=counts, _parameters=parameters)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a Passages is immutable; copy {name} instead of setting it")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a Passages is immutable; {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[object, ...]:
         return Passages, (self.spans, self.emptied, self._size, self._counts, self._parameters)
@@ -119,22 +123,7 @@ class Passages:
         ValueError
             If these are other texts, as far as their number and their lengths tell.
         """
-        cuts, number, at = self.cuts, 0, 0
-        documents = cuts["document"]
-        for piece in each_piece("texts", texts() if callable(texts) else texts, 1 << 12):
-            ends = np.searchsorted(documents, np.arange(number, number + len(piece) + 1))
-            for text, end in zip(_texts_of(piece), ends[1:].tolist()):
-                if number >= self._size:
-                    break
-                yield text if at == end else _without(text, cuts[at:end], number)
-                number, at = number + 1, end
-            else:
-                continue
-            number += 1
-            break
-        if number != self._size:
-            more = "more" if number > self._size else f"{number:,}"
-            raise errors.bad_value("texts", f"must be the {self._size:,} texts that were searched, got {more}")
+        return cut_texts(self.cuts, texts, self._size)
 
     def text_spans(self, document: int, text: str) -> NDArray[np.void]:
         """Return the passages of a document with positions in its text as a ``str``.
@@ -159,15 +148,40 @@ class Passages:
         ValueError
             If it is not its text, as far as its length tells.
         """
-        number = checks.whole_number("document", document, None)
-        if not 0 <= number < self._size:
-            raise IndexError(f"document must be from 0 to {self._size - 1}, got {number}")
-        data = encoded(checks.instance("text", text, str, "a str"))
-        first, last = np.searchsorted(self.spans["document"], [number, number + 1])
-        rows = self.spans[first:last].copy()
-        _check_length(rows, data, "text")
-        rows["start"], rows["end"] = in_characters(data, np.stack([rows["start"], rows["end"]]))
-        return np.asarray(rows)
+        return in_text(self.spans, "document", document, text, self._size)
+
+
+def in_text(rows: NDArray[np.void], name: str, number: int, text: str, size: int) -> NDArray[np.void]:
+    """Return the rows of one of `size` texts, whose numbers the field `name` has, with positions in characters."""
+    number = checks.whole_number(name, number, None)
+    if not 0 <= number < size:
+        raise IndexError(f"{name} must be from 0 to {size - 1}, got {number}")
+    data = encoded(checks.instance("text", text, str, "a str"))
+    first, last = np.searchsorted(rows[name], [number, number + 1])
+    found = rows[first:last].copy()
+    _check_length(found, data, "text")
+    found["start"], found["end"] = in_characters(data, np.stack([found["start"], found["end"]]))
+    return np.asarray(found)
+
+
+def cut_texts(cuts: NDArray[np.void], texts: TextsOrCallable, size: int) -> Iterator[Text | None]:
+    """Yield `size` texts without some runs, which are in order."""
+    number = at = 0
+    documents = cuts["document"]
+    for piece in each_piece("texts", texts() if callable(texts) else texts, 1 << 12):
+        ends = np.searchsorted(documents, np.arange(number, number + len(piece) + 1))
+        for text, end in zip(_texts_of(piece), ends[1:].tolist()):
+            if number >= size:
+                break
+            yield text if at == end else _without(text, cuts[at:end], number)
+            number, at = number + 1, end
+        else:
+            continue
+        number += 1
+        break
+    if number != size:
+        more = "more" if number > size else f"{number:,}"
+        raise errors.bad_value("texts", f"must be the {size:,} texts that were searched, got {more}")
 
 
 def cuts_of(spans: NDArray[np.void]) -> NDArray[np.void]:

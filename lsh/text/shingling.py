@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial
@@ -35,6 +36,7 @@ NORMAL_FORMS: tuple[NormalForm, ...] = get_args(NormalForm)
 PIECE = 1 << 20  # bytes of a text that are normalised at once
 # Between such a character and a space no normalisation looks at both sides: the pieces can be normalised one by one.
 _BOUNDARY = re.compile(rb"[A-Za-z0-9](?= )")
+LOCATED = 256  # bytes of a text, at least, in which a unit is searched for
 _WHITE_SPACE = re.compile(r"\s+")
 # A run of ASCII, another UTF-8 sequence (encoded surrogates included), or, as the only group, an undecodable byte.
 _UTF8 = re.compile(
@@ -259,6 +261,71 @@ def normalizer(shingles: Shingles) -> Callable[[str | bytes], str | bytes] | Non
 def ascii_flags(shingles: Shingles) -> int:
     """Return how the compiled modules normalise ASCII, as flags; no normal form changes ASCII."""
     return sum(flag for name, flag in NORMALISATIONS.items() if getattr(shingles, name))
+
+
+def is_regular(shingles: Shingles) -> bool:
+    """Return whether the flags of `ascii_flags` say all of the normalisation."""
+    return shingles.normalize is None
+
+
+def original_spans(shingles: Shingles, text: bytes, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return where units of a normalised text are in the text itself.
+
+    Parameters
+    ----------
+    shingles : Shingles
+        The normalisation, and the unit.
+    text : bytes
+        The text as it is, as UTF-8.
+    spans : list of (int, int)
+        Numbers of units: the first one, and the one behind the last one.
+
+    Returns
+    -------
+    list of (int, int)
+        Where the first unit begins and where the last one ends, in bytes.
+    """
+    pieces, counts, start = list[tuple[int, bytes]](), [0], 0
+    while start < len(text):  # boundaries at which no normalisation looks at both sides
+        boundary = _BOUNDARY.search(text, start + LOCATED)
+        end = boundary.end() if boundary else len(text)
+        pieces.append((start, text[start:end]))
+        counts.append(counts[-1] + len(_units_of(shingles, text[start:end])))
+        start = end
+    found = []
+    for first, last in spans:
+        at = bisect_right(counts, first) - 1
+        begin = _beginning(shingles, pieces[at][1], first - counts[at]) + pieces[at][0]
+        at = bisect_left(counts, last) - 1
+        found.append((begin, _ending(shingles, pieces[at][1], last - counts[at]) + pieces[at][0]))
+    return found
+
+
+def _units_of(shingles: Shingles, text: bytes) -> list[bytes]:
+    """Return the units of a text that is normalised here."""
+    batch = Batch([text], transform=normalizer(shingles))
+    units: list[bytes] = _shingles(batch, UNIT_CODES[shingles.unit], 1, ascii_flags(shingles))[0]
+    return units
+
+
+def _characters(text: bytes) -> list[int]:
+    """Return where the characters of a text begin, and where the last one ends."""
+    found = [0]
+    for match in _UTF8.finditer(text):
+        found += range(match.start() + 1, match.end() + 1) if text[match.start()] < 0x80 else [match.end()]
+    return found
+
+
+def _beginning(shingles: Shingles, text: bytes, unit: int) -> int:
+    """Return where the character begins that makes the text before it and itself have more than `unit` units."""
+    ends = _characters(text)
+    return ends[bisect_right(ends, unit, key=lambda end: len(_units_of(shingles, text[:end]))) - 1]
+
+
+def _ending(shingles: Shingles, text: bytes, count: int) -> int:
+    """Return where the shortest beginning of a text ends that has its first `count` units."""
+    ends, wanted = _characters(text), _units_of(shingles, text)[:count]
+    return ends[bisect_left(ends, True, key=lambda end: _units_of(shingles, text[:end])[:count] == wanted)]
 
 
 def sets_maker(

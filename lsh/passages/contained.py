@@ -1,0 +1,317 @@
+"""Items within texts, whole or changed: `find_contained`.
+
+The items go into a table in memory; the texts go by once, in shares for threads. With a limit for common shingles they
+go by once more before, to be counted. The compiled module does both; this module defines the parameters and the result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+
+from lsh.base import checks, errors
+from lsh.base.arrays import Array
+from lsh.base.progress import Progress, checked_progress
+from lsh.base.threads import map_in_order, number_of
+from lsh.engine.dedup import refuse_other_arguments
+from lsh.passages.contained_result import SKIPPED, Contained
+from lsh.passages.items import HIT, REASONS, ItemSearch, ItemTable
+from lsh.text.batch import Batch
+from lsh.text.collections import allows_missing, each_piece, extents
+from lsh.text.shingling import UNIT_CODES, Shingles, ascii_flags, is_regular, original_spans
+from lsh.typing import Missing, Piece, TextsOrCallable
+
+__all__ = ["find_contained"]
+
+SHARE_TEXTS = 1 << 10  # texts in a share of work for a thread, at most,
+SHARE_BYTES = 1 << 20  # and about so many bytes
+MAX_PIECE = 1 << 12  # texts in a piece of an iterator
+MAX_SHARED = 2**32 - 2
+WORDS = Shingles(3, "word", lowercase=True, strip_punctuation=True)
+
+
+@dataclass(frozen=True)
+class Containing:
+    """When a text contains an item. Immutable; see `find_contained`."""
+
+    threshold: float = 0.8
+    shingles: Shingles | None = None
+    window: float = 2.0
+    min_shared: int | None = None
+    max_share: float | None = None
+    missing: Missing = "error"
+
+    def __post_init__(self) -> None:
+        checked: dict[str, Any] = {"threshold": checks.fraction("threshold", self.threshold, zero=False)}
+        if self.shingles is None:
+            checked["shingles"] = WORDS
+        else:
+            remedy = '; use lsh.Shingles(n, unit="word")'
+            checks.instance("shingles", self.shingles, Shingles, "a Shingles", remedy)
+        checked["window"] = checks.number("window", self.window, 1.0)
+        if self.min_shared is not None:
+            checked["min_shared"] = checks.whole_number("min_shared", self.min_shared, 1, MAX_SHARED)
+        if self.max_share is not None:
+            checked["max_share"] = checks.fraction("max_share", self.max_share, zero=True)
+        checks.choice("missing", self.missing, get_args(Missing))
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def own_shingles(self) -> Shingles:
+        """The shingles, given or not."""
+        return self.shingles or WORDS
+
+    def table(self) -> ItemTable:
+        """Return an empty table for items."""
+        shingles = self.own_shingles
+        return ItemTable(
+            UNIT_CODES[shingles.unit],
+            shingles.n,
+            ascii_flags(shingles),
+            is_regular(shingles),
+            shingles.apply,
+            self.window,
+            self.threshold,
+            self.min_shared or 0,
+        )
+
+
+def find_contained(
+    items: TextsOrCallable,
+    texts: TextsOrCallable | None = None,
+    threshold: float = 0.8,
+    *,
+    shingles: Shingles | None = None,
+    window: float = 2.0,
+    min_shared: int | None = None,
+    max_share: float | None = None,
+    missing: Missing = "error",
+    num_threads: int | None = None,
+    progress: Progress | bool | None = None,
+) -> Contained:
+    """Find short texts, such as the questions of a test set, within long ones, whole or changed.
+
+    The containment of an item in a window of a text is the share of the item's shingles that the window has. A text
+    contains an item if one of its windows has a containment of `threshold` or more. All such pairs are found.
+
+    Parameters
+    ----------
+    items : iterable of str or bytes, numpy array, Arrow column, or callable
+        ``m`` items to look for, as for `MinHasher.fingerprints`; they are held in memory.
+    texts : iterable of str or bytes, numpy array, Arrow column, or callable, optional
+        ``n`` texts to search, as for `deduplicate`. An iterator is read once, and not held. Default: `items`; each text
+        is then looked for in all others.
+    threshold : float, optional
+        The least containment, more than 0 and at most 1. Not used with `min_shared`.
+    shingles : Shingles, optional
+        Default: three words in lower case without punctuation, ``Shingles(3, "word", lowercase=True,
+        strip_punctuation=True)``.
+    window : float, optional
+        The length of the longest window, as a multiple of the length of the item, both in units of the shingles; 1 or
+        more. ``math.inf``: the whole text.
+    min_shared : int, optional
+        The least number of shingles that a window shares with an item, in place of a containment.
+    max_share : float, optional
+        Shingles that more than this share of the texts have do not count, as if the items did not have them. The texts
+        are read twice. Default: all count.
+    missing : {"error", "empty"}, optional
+        What to do with ``None``: raise a ValueError, or treat it as an empty text.
+    num_threads : int, optional
+        Number of threads. Default: one for each core that this process may use. The result does not depend on it.
+    progress : callable or bool, optional
+        Called as ``progress(stage, done, total)``. The stages are ``"items"``, ``"counting"`` with `max_share`, and
+        ``"searching"``, all counted in texts. ``True`` shows a bar for each stage if tqdm is installed, else a line on
+        standard error.
+
+    Returns
+    -------
+    Contained
+        Which text contains which item, and where; and the items that were not looked for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a text or a parameter is wrong; the message names it.
+
+    Notes
+    -----
+    Of each item and text the best window is returned: the one that shares the most shingles, of these the shortest, and
+    of these the first. An item that is shorter than a shingle, or has fewer shingles than `min_shared`, is not looked
+    for, and is in `Contained.skipped`; so is one with too few shingles that count.
+
+    A window with `s` of the `m` shingles of an item has one of any ``m - s + 1`` of them. Only so many, of those that
+    the fewest items have, are looked up for each text (as in the prefix filter of Chaudhuri, Ganti and Kaushik, *A
+    primitive operator for similarity joins in data cleaning*, 2006). Shingles are compared byte for byte. The memory is
+    about the size of the items and 20 bytes for each shingle that is looked up.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> items = ["What is the capital of the island?", "How far is it to the harbour?"]
+    >>> page = "A quiz for the ferry. 1. What's the capital of the island? 2. How far is it to the old harbour?"
+    >>> found = lsh.find_contained(items, [page], 0.6)
+    >>> found.hits["item"], found.hits["containment"]
+    (array([0, 1]), array([0.6, 0.6]))
+    >>> page[found.hits["start"][1] : found.hits["end"][1]]
+    'How far is it to the'
+    """
+    containing = Containing(threshold, shingles, window, min_shared, max_share, missing)
+    return find(containing, items, texts, number_of(num_threads), checked_progress(progress))
+
+
+def find(
+    containing: Containing, items: TextsOrCallable, texts: TextsOrCallable | None, num_threads: int, report: Progress
+) -> Contained:
+    """Do the work of `find_contained`, whose parameters are checked."""
+    for name, value in (("items", items), ("texts", texts)):
+        refuse_other_arguments(name, value, "threshold")
+    again = texts is None or containing.max_share is not None
+    if again and isinstance(items if texts is None else texts, Iterator):
+        name = "items" if texts is None else "texts"
+        reason = "is read twice, and must not be an iterator, which yields each text only once; pass a list, or a "
+        raise errors.bad_value(name, reason + "callable that returns a new iterator")
+    return _Finding(containing, items, items if texts is None else texts, texts is None, num_threads, report).result()
+
+
+@dataclass(eq=False)
+class _Finding:
+    """A search for items in texts."""
+
+    containing: Containing
+    items: TextsOrCallable
+    texts: TextsOrCallable
+    among_themselves: bool
+    num_threads: int
+    report: Progress
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.missing = allows_missing(self.containing.missing)
+        self.table = self.containing.table()
+        self.num_missing = self.num_texts = self.num_common = 0
+
+    def result(self) -> Contained:
+        """Find the items."""
+        started = time.perf_counter()
+        self._read_items()
+        max_share = self.containing.max_share
+        if max_share is not None:
+            self.table.index(True)
+            self.seconds["items"], started = time.perf_counter() - started, time.perf_counter()
+            self._ignore_common(max_share)
+            self.seconds["counting"], started = time.perf_counter() - started, time.perf_counter()
+        self.table.index(False)
+        self.seconds["items"] = self.seconds.get("items", 0.0) + time.perf_counter() - started
+        started = time.perf_counter()
+        found, sizes = self._search()
+        self.seconds["searching"] = time.perf_counter() - started
+        return self._result(found, sizes)
+
+    def _read_items(self) -> None:
+        """Put the items into the table."""
+        for batch, _ in map(self._batch, self._shares("items", self.items)):
+            self.table.add(batch)
+            self.num_missing += batch.num_missing
+            self.report("items", self.table.count, None)
+
+    def _shares(self, name: str, texts: TextsOrCallable) -> Iterator[tuple[str, int, Piece, int, int]]:
+        """Yield shares of work: what the texts are called, and the piece, its first position, and a part of it."""
+        first = 0
+        for piece in each_piece(f"{name}()" if callable(texts) else name, texts() if callable(texts) else texts, MAX_PIECE):
+            for start, stop in extents(piece, SHARE_TEXTS, SHARE_BYTES):
+                yield name, first, piece, start, stop
+            first += len(piece)
+
+    def _batch(self, share: tuple[str, int, Piece, int, int]) -> tuple[Batch, int]:
+        """Return the texts of a share, and the position of the first one."""
+        name, first, piece, start, stop = share
+        return Batch(piece, first, self.missing, None, name, start, stop), first + start
+
+    def _ignore_common(self, max_share: float) -> None:
+        """Count the texts that have each shingle of an item, and let common ones not count."""
+        total, done = np.zeros(self.table.num_entries, np.int64), 0
+        counters: list[tuple[ItemSearch, Array]] = []  # of the threads that do not work at the moment
+
+        def counted(share: tuple[str, int, Piece, int, int]) -> int:
+            batch, _ = self._batch(share)
+            try:
+                search, counts = counters.pop()
+            except IndexError:
+                search, counts = ItemSearch(self.table, self._locate), np.zeros_like(total)
+            search.count(batch, counts)
+            counters.append((search, counts))
+            return len(batch)
+
+        for count in map_in_order(counted, self._shares("texts", self.texts), self.num_threads):
+            done += count
+            self.report("counting", done, None)
+        for _, counts in counters:
+            total += counts
+        self.num_texts = done
+        self.num_common = int(np.count_nonzero(total > max_share * done))
+        self.table.ignore(total, max_share * done)
+
+    def _locate(self, text: bytes, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        return original_spans(self.containing.own_shingles, text, spans)
+
+    def _search(self) -> tuple[Array, Array]:
+        """Return the hits, and the size of each text in bytes."""
+        searches: list[ItemSearch] = []  # of the threads that do not work at the moment
+
+        def searched(share: tuple[str, int, Piece, int, int]) -> tuple[Array, Array, int]:
+            batch, first = self._batch(share)
+            try:
+                search = searches.pop()
+            except IndexError:
+                search = ItemSearch(self.table, self._locate)
+            hits = search.search(batch, first, self.among_themselves)
+            searches.append(search)
+            return hits, batch.sizes(), batch.num_missing
+
+        found, sizes, done = [np.empty(0, HIT)], [np.empty(0, np.int64)], 0
+        total = self.num_texts or None
+        for hits, some, missing in map_in_order(searched, self._shares("texts", self.texts), self.num_threads):
+            found.append(hits)
+            sizes.append(some)
+            done += len(some)
+            self.num_missing += 0 if self.among_themselves else missing
+            self.report("searching", done, total)
+        if total is not None and done != total:
+            raise ValueError(
+                f"texts gave {total:,} texts at the first call and {done:,} at the second; a callable must give the same "
+                "texts at each call"
+            )
+        self.num_texts = done
+        return np.concatenate(found), np.concatenate(sizes)
+
+    def _result(self, hits: Array, sizes: Array) -> Contained:
+        """Return the result, with counts."""
+        states = self.table.states()
+        skipped = np.empty(np.count_nonzero(states), SKIPPED)
+        skipped["item"] = np.flatnonzero(states)
+        skipped["reason"] = np.array(REASONS)[states[skipped["item"]]]
+        texts = np.unique(hits["text"])
+        counts = {
+            "items": self.table.count,
+            "texts": self.num_texts,
+            "missing": self.num_missing,
+            "skipped": len(skipped),
+            "hits": len(hits),
+            "found_items": len(np.unique(hits["item"])),
+            "found_texts": len(texts),
+            "bytes": int(sizes.sum()),
+            "found_bytes": int(sizes[texts].sum()),
+            "common": self.num_common,
+            "seconds": self.seconds,
+        }
+        containing = self.containing
+        names = ("threshold", "window", "min_shared", "max_share")
+        parameters = {**{name: getattr(containing, name) for name in names}, "shingles": containing.own_shingles}
+        found = Contained(hits, skipped, self.num_texts, counts, parameters)
+        counts["window_bytes"] = int((found.cuts["end"] - found.cuts["start"]).sum())
+        return found

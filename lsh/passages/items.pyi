@@ -1,0 +1,43 @@
+# Types of lsh/passages/items.pyx; compared with the build by mypy's stubtest.
+
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy as np
+
+from lsh.text.batch import Batch
+
+_Int64 = np.ndarray[Any, np.dtype[np.int64]]
+
+REASONS: tuple[str, ...]
+HIT: np.dtype[np.void]
+
+@final
+class ItemTable:
+    def __new__(
+        cls,
+        unit: int,
+        n: int,
+        flags: int,
+        is_regular: bool,
+        apply: Callable[[bytes], bytes],
+        window: float,
+        threshold: float,
+        min_shared: int,
+    ) -> ItemTable: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def num_entries(self) -> int: ...
+    def add(self, batch: Batch) -> None: ...
+    def index(self, all_shingles: bool) -> None: ...
+    def ignore(self, counts: _Int64, most: float) -> None: ...
+    def states(self) -> np.ndarray[Any, np.dtype[np.uint8]]: ...
+
+@final
+class ItemSearch:
+    def __new__(
+        cls, table: ItemTable, locate: Callable[[bytes, list[tuple[int, int]]], list[tuple[int, int]]]
+    ) -> ItemSearch: ...
+    def count(self, batch: Batch, counts: _Int64) -> None: ...
+    def search(self, batch: Batch, first: int, among_themselves: bool) -> np.ndarray[Any, np.dtype[np.void]]: ...

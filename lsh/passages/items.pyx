@@ -1,0 +1,885 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
+"""Items that are looked for in texts: a table of their shingles, and the search.
+
+An item is in a text if a window of the text has `need` of its shingles. Of `m` shingles, a window with `need` of them has
+at least `c` of any `m - need + c`; so only that many are in the table, those that the fewest items have. A text goes by
+once: the hashes of its shingles are tested by a filter, and those that pass are looked up and compared byte for byte.
+Items of which the text has `c` in the table are searched for with all of their shingles, in a second walk.
+"""
+
+from cython cimport final
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, qsort
+from libc.string cimport memcmp, memcpy, memmove, memset
+
+from lsh cimport _kernels as c
+from lsh._minhash cimport (
+    Words, check_signals, need_character_table, normalise, normalise_ascii, reserve_words, unit_starts,
+)
+from lsh.base.memory cimport resize
+from lsh.text.batch cimport Batch
+
+import numpy as np
+
+cdef enum:
+    SCANNED = c.LSH_SCANNED  # shingles that are hashed at once
+    CHECKED = 1 << 22  # shingles between two checks for signals
+    TOGETHER = 1 << 18  # shingles of items that are searched for in one walk
+    MAX_COUNTERS = 1 << 26
+    BAR = 8  # of this many shingles that a window needs, one is needed of those in the table
+    BITS = 16  # of a filter for each of its hashes, at least
+    GOOD = 0
+    SHORT = 1
+    FEW = 2
+    COMMON = 3
+
+cdef uint32_t _NOTHING = 0xFFFFFFFF
+cdef size_t _MAX = <size_t> -1
+
+#: Why an item is not searched for, by its state; see `find_contained`.
+REASONS = ("", "short", "few", "common")
+
+HIT = np.dtype([
+    ("item", np.int64), ("text", np.int64), ("containment", np.float64),
+    ("start", np.int64), ("end", np.int64), ("shared", np.int64),
+])
+
+
+cdef struct Hit:
+    int64_t item, text
+    double containment
+    int64_t start, end, shared
+
+
+cdef struct Units:
+    # The units of a hit in the normalised text, for texts that Python normalised.
+    size_t first, last
+
+
+cdef struct Item:
+    size_t longest                   # units of the longest window
+    uint32_t different, shingles     # its different shingles, and those of them that count
+    uint32_t need, bar               # how many of these a window needs, and how many of those in the table
+    uint32_t state                   # a place in REASONS
+
+
+cdef struct Seen:
+    # An item or entry in the text at work: the text, how often it was met, and by which entry last.
+    uint32_t stamp, count, entry
+
+
+cdef struct Known:
+    # One of several different shingles.
+    uint64_t hash
+    const uint8_t *bytes
+    size_t length
+    bint counts
+    uint32_t owner                   # the last that was entered, of those that have it
+
+
+cdef struct Owner:
+    # A shingle of an item at work. Those in the window are linked by the order in which the text had them last.
+    uint32_t work, other             # whose it is; the next owner of the same shingle
+    uint32_t before, behind          # in the window
+    size_t unit, start               # where the text had it last; unit is _MAX if it is not in the window
+
+
+cdef struct Work:
+    # An item at work: its window, and the best one so far.
+    uint32_t item, head, tail, shared
+    uint32_t most
+    size_t longest, units, first, start, end
+
+
+cdef struct Ranked:
+    uint64_t rank, hash
+    size_t place, length
+
+
+cdef int _by_rank(const void *a, const void *b) noexcept nogil:
+    cdef uint64_t x = (<const Ranked *> a).rank, y = (<const Ranked *> b).rank
+    return (x > y) - (x < y)
+
+
+cdef int _by_number(const void *a, const void *b) noexcept nogil:
+    cdef uint32_t x = (<const uint32_t *> a)[0], y = (<const uint32_t *> b)[0]
+    return (x > y) - (x < y)
+
+
+cdef int _by_place(const void *a, const void *b) noexcept nogil:
+    cdef size_t x = (<const size_t *> a)[0], y = (<const size_t *> b)[0]
+    return (x > y) - (x < y)
+
+
+cdef size_t _power(size_t least) noexcept nogil:
+    """The smallest power of two that is not smaller."""
+    cdef size_t power = 1
+    while power < least:
+        power *= 2
+    return power
+
+
+# ---- texts ----
+
+@final
+cdef class _Walk:
+    """Normalises texts, one after another, and walks over their shingles of `n` units."""
+
+    cdef c.lsh_unit unit, own_unit   # own_unit: a byte where an ASCII text has characters
+    cdef int flags
+    cdef bint is_regular             # whether `flags` say all of the normalisation
+    cdef object apply                # normalises a text by Python
+    cdef const uint8_t *source
+    cdef size_t source_length
+    cdef const uint8_t *text         # normalised; words are joined by single spaces
+    cdef size_t length, n, gap
+    cdef bint by_python              # whether Python normalised it
+    cdef Words words
+    cdef size_t *starts              # of the units from number `first` on
+    cdef size_t capacity, held, at, first, count
+    cdef uint64_t hashes[SCANNED]
+
+    def __cinit__(self, int unit, size_t n, int flags, bint is_regular, apply):
+        self.unit, self.n, self.is_regular, self.apply = <c.lsh_unit> unit, n, is_regular, apply
+        self.flags = flags | (c.LSH_JOIN if unit == c.LSH_WORD else 0)
+        self.gap = unit == c.LSH_WORD
+
+    def __dealloc__(self):
+        free(self.words.bytes)
+        free(self.starts)
+
+    cdef int read(self, const uint8_t *text, size_t length) except -1 nogil:
+        """Take a text, which must stay in memory."""
+        cdef bint ascii = (self.flags or not self.is_regular or self.unit == c.LSH_CHAR) and c.lsh_is_ascii(text, length)
+        cdef size_t written = _MAX
+        self.source, self.source_length, self.by_python = text, length, False
+        if length and (self.flags or not (self.is_regular or ascii)):
+            reserve_words(&self.words, length + length // 2 + 4)
+            if ascii:  # no normal form changes it
+                written = normalise_ascii(text, length, self.flags, self.words.bytes)
+            elif self.is_regular:
+                written = normalise(text, length, self.flags, self.words.bytes, NULL, 0)
+            if written == _MAX:
+                with gil:
+                    written = self._normalise(text, length)
+            text, length = self.words.bytes, written
+        self.begin(text, length, ascii)
+        return 0
+
+    cdef void begin(self, const uint8_t *text, size_t length, bint ascii) noexcept nogil:
+        """Begin a walk over a text that is normalised."""
+        self.text, self.length = text, length
+        self.own_unit = c.LSH_BYTE if ascii and self.unit == c.LSH_CHAR else self.unit
+        self.held = self.at = self.first = self.count = 0
+
+    cdef size_t more(self) except? 0 nogil:
+        """Hash the next shingles; return how many: 0 at the end. The first begins at unit number `first`."""
+        cdef size_t needed = min(self.n, self.length) + SCANNED
+        self.first += self.count
+        if self.own_unit == c.LSH_BYTE:
+            self.count = 0
+            if self.length >= self.n and self.first <= self.length - self.n:
+                self.count = min(self.length - self.n + 1 - self.first, <size_t> SCANNED)
+                c.lsh_shingle_hashes(self.text + self.first, NULL, self.count, self.n, 0, self.hashes)
+            return self.count
+        if self.capacity < needed:
+            self.starts = <size_t *> resize(self.starts, needed + 1, sizeof(size_t))
+            self.capacity = needed
+        self.held -= self.count
+        memmove(self.starts, self.starts + self.count, self.held * sizeof(size_t))
+        needed = needed - 1 - self.held  # so that at most SCANNED shingles are complete
+        self.held += unit_starts(self.text, self.length, self.own_unit, &self.at, self.starts + self.held, needed)
+        self.starts[self.held] = self.at if self.at < self.length else self.length + self.gap
+        self.count = self.held - self.n + 1 if self.held >= self.n else 0
+        c.lsh_shingle_hashes(self.text, self.starts, self.count, self.n, self.gap, self.hashes)
+        return self.count
+
+    cdef const uint8_t *shingle(self, size_t i, size_t *length) noexcept nogil:
+        """Where shingle number i of the hashed ones begins; sets its length."""
+        if self.own_unit == c.LSH_BYTE:
+            length[0] = self.n
+            return self.text + self.first + i
+        length[0] = self.starts[i + self.n] - self.gap - self.starts[i]
+        return self.text + self.starts[i]
+
+    cdef size_t _normalise(self, const uint8_t *text, size_t length) except? 0:
+        """Normalise a text by Python."""
+        cdef bytes changed = self.apply(text[:length])
+        self.by_python = True
+        length = len(changed)
+        reserve_words(&self.words, length + 4)
+        if self.unit == c.LSH_WORD:
+            return normalise(<const uint8_t *> <const char *> changed, length, c.LSH_JOIN, self.words.bytes, NULL, 0)
+        memcpy(self.words.bytes, <const char *> changed, length)
+        return length
+
+    cdef int originals(self, size_t *places, size_t count) except -1 nogil:
+        """Replace places in the normalised text, which ascend, by those of the characters that wrote the bytes there."""
+        if self.text == self.words.bytes:
+            with gil:
+                need_character_table()
+            normalise(self.source, self.source_length, self.flags, self.words.bytes, places, count)
+        return 0
+
+    cdef size_t end_of(self, size_t place) noexcept nogil:
+        """Where the character of the original ends that begins at a place."""
+        cdef uint32_t ignored
+        if self.text == self.words.bytes or self.unit != c.LSH_BYTE:
+            return place + c.decode_utf8(self.source + place, self.source_length - place, &ignored)
+        return place + 1
+
+
+@final
+cdef class _Shingles:
+    """Different shingles: a table by their hash, whose bytes must stay in memory."""
+
+    cdef Known *known
+    cdef uint32_t *slots             # places in `known`; open addressing
+    cdef size_t count, capacity, num_slots
+
+    def __dealloc__(self):
+        free(self.known)
+        free(self.slots)
+
+    cdef int begin(self, size_t most) except -1 nogil:
+        """Forget all, and make room for `most` of them."""
+        cdef size_t slots = _power(2 * most + 1)
+        if most > self.capacity or self.slots == NULL:
+            self.known = <Known *> resize(self.known, most, sizeof(Known))
+            self.slots = <uint32_t *> resize(self.slots, slots, sizeof(uint32_t))
+            self.capacity = most
+        self.count, self.num_slots = 0, slots
+        memset(self.slots, 0xFF, slots * sizeof(uint32_t))
+        return 0
+
+    cdef size_t find(self, uint64_t hash, const uint8_t *bytes, size_t length) noexcept nogil:
+        """The slot of a shingle, or the free one where it belongs."""
+        cdef size_t at = hash >> 16 & (self.num_slots - 1)
+        cdef const Known *known
+        while self.slots[at] != _NOTHING:
+            known = &self.known[self.slots[at]]
+            if known.hash == hash and known.length == length and memcmp(known.bytes, bytes, length) == 0:
+                break
+            at = at + 1 & (self.num_slots - 1)
+        return at
+
+    cdef Known *enter(self, uint64_t hash, const uint8_t *bytes, size_t length, bint *is_new) noexcept nogil:
+        """The record of a shingle, which is entered if it is new."""
+        cdef size_t at = self.find(hash, bytes, length)
+        is_new[0] = self.slots[at] == _NOTHING
+        if is_new[0]:
+            self.slots[at] = self.count
+            self.known[self.count] = Known(hash, bytes, length, True, _NOTHING)
+            self.count += 1
+        return &self.known[self.slots[at]]
+
+
+# ---- items ----
+
+@final
+cdef class ItemTable:
+    """Items, and a table of their shingles.
+
+    Parameters
+    ----------
+    unit, n, flags : int
+        The shingles, as the compiled modules have them.
+    is_regular : bool
+        Whether the flags say all of the normalisation.
+    apply : callable
+        Normalises the bytes of a text.
+    window : float
+        Units of the longest window for each unit of an item.
+    threshold : float
+        The least containment, if `min_shared` is 0.
+    min_shared : int
+        The least number of shared shingles.
+    """
+
+    cdef int unit, flags
+    cdef size_t n, size, max_size, room
+    cdef bint is_regular
+    cdef object apply
+    cdef double window, threshold
+    cdef uint32_t min_shared
+    cdef uint8_t *data               # the normalised items
+    cdef size_t *bounds              # where they begin, and where the last one ends
+    cdef Item *items
+    cdef readonly size_t count
+    cdef uint8_t *ignored            # a bit for each byte of `data`: a shingle that begins there does not count
+    cdef uint32_t[:, ::1] entries    # low half of the hash, item, place in it, and length, ascending by hash
+    cdef uint32_t[::1] directory     # where the entries with some high bits begin
+    cdef int shift
+    cdef uint64_t[::1] words
+    cdef c.lsh_filter filter
+
+    def __cinit__(self, int unit, size_t n, int flags, bint is_regular, apply not None, double window,
+                  double threshold, uint32_t min_shared):
+        self.unit, self.n, self.flags, self.is_regular, self.apply = unit, n, flags, is_regular, apply
+        self.window, self.threshold, self.min_shared = window, threshold, min_shared
+        self.bounds = <size_t *> resize(NULL, 1, sizeof(size_t))
+        self.bounds[0] = 0
+
+    def __dealloc__(self):
+        free(self.data)
+        free(self.bounds)
+        free(self.items)
+        free(self.ignored)
+
+    cdef _Walk walk(self):
+        return _Walk(self.unit, self.n, self.flags, self.is_regular, self.apply)
+
+    def add(self, Batch batch not None):
+        """Append items."""
+        cdef _Walk walk = self.walk()
+        cdef Py_ssize_t i
+        if self.flags or self.unit == c.LSH_WORD:
+            need_character_table()
+        if self.count + batch.count > self.room:
+            self.room = 2 * self.room + batch.count
+            self.items = <Item *> resize(self.items, self.room, sizeof(Item))
+            self.bounds = <size_t *> resize(self.bounds, self.room + 1, sizeof(size_t))
+        if self.count + batch.count >= _NOTHING:
+            raise OverflowError("there can be at most 2**32 - 2 items")
+        with nogil:
+            for i in range(batch.count):
+                walk.read(batch.texts[i], batch.lengths[i])
+                if walk.length >= _NOTHING:
+                    with gil:
+                        raise OverflowError("an item can have at most 2**32 - 2 bytes")
+                if walk.length > self.max_size - self.size:
+                    self.max_size = 2 * self.max_size + walk.length
+                    self.data = <uint8_t *> resize(self.data, self.max_size, 1)
+                if walk.length:
+                    memcpy(self.data + self.size, walk.text, walk.length)
+                self.size += walk.length
+                self.count += 1
+                self.bounds[self.count] = self.size
+
+    cdef size_t begin_item(self, _Walk walk, size_t i) noexcept nogil:
+        """Begin to walk over the shingles of an item; return the number of its bytes."""
+        cdef const uint8_t *text = self.data + self.bounds[i]
+        cdef size_t length = self.bounds[i + 1] - self.bounds[i]
+        walk.begin(text, length, walk.unit == c.LSH_CHAR and c.lsh_is_ascii(text, length))
+        return length
+
+    cdef bint counts(self, const uint8_t *shingle) noexcept nogil:
+        """Tell whether a shingle of an item is not ignored, at the first place where the item has it."""
+        cdef size_t place = shingle - self.data
+        return self.ignored == NULL or not self.ignored[place >> 3] >> (place & 7) & 1
+
+    def index(self, bint all_shingles):
+        """Make the table: of as many shingles of each item as are needed to find it, or of all."""
+        cdef _Walk walk = self.walk()
+        cdef _Shingles own = _Shingles()
+        cdef uint8_t[::1] counters
+        cdef size_t i, total = 0, mask = _power(min(max(2 * self.size // (3 if self.unit == c.LSH_WORD else 1),
+                                                        <size_t> 64), <size_t> MAX_COUNTERS)) - 1
+        counters = np.zeros(mask + 1, np.uint8)
+        with nogil:
+            for i in range(self.count):
+                self._measure(i, walk, own, &counters[0], mask)
+                if all_shingles:
+                    total += self.items[i].shingles
+                elif self.items[i].state == GOOD:
+                    total += self.items[i].shingles - self.items[i].need + self.items[i].bar
+        self._fill(walk, own, counters, mask, total, all_shingles)
+
+    cdef int _measure(self, size_t i, _Walk walk, _Shingles own, uint8_t *counters, size_t mask) except -1 nogil:
+        """Count the units and shingles of an item, and count its shingles in `counters`."""
+        cdef Item *item = &self.items[i]
+        cdef Known *known
+        cdef size_t j, count, units = 0, different = 0, length = 0
+        cdef const uint8_t *bytes
+        cdef bint is_new = False
+        cdef double longest
+        own.begin(self.begin_item(walk, i))
+        item.shingles = item.need = 0
+        count = walk.more()
+        while count:
+            for j in range(count):
+                bytes = walk.shingle(j, &length)
+                known = own.enter(walk.hashes[j], bytes, length, &is_new)
+                if is_new and self.counts(bytes):
+                    item.shingles += 1
+                    if counters[known.hash & mask] < 255:
+                        counters[known.hash & mask] += 1
+            units = walk.first + count + self.n - 1
+            count = walk.more()
+        item.different = own.count
+        longest = self.window * units
+        item.longest = _MAX if longest >= 9e18 else max(units, <size_t> longest)
+        item.need = self.min_shared if self.min_shared else self._least(item.shingles)
+        item.bar = 1 + (item.need - 1) // BAR
+        item.state = GOOD
+        if units == 0:
+            item.state = SHORT
+        elif own.count < item.need:
+            item.state = FEW
+        elif item.shingles < max(item.need, <uint32_t> 1):
+            item.state = COMMON
+        return 0
+
+    cdef uint32_t _least(self, uint32_t shingles) noexcept nogil:
+        """The least number of shared shingles, 1 or more, whose share of `shingles` is the threshold or more."""
+        cdef uint32_t least = <uint32_t> (self.threshold * shingles)
+        while least > 1 and (<double> (least - 1)) / shingles >= self.threshold:
+            least -= 1
+        while least < shingles and (least == 0 or (<double> least) / shingles < self.threshold):
+            least += 1
+        return max(least, <uint32_t> 1)
+
+    cdef int _fill(self, _Walk walk, _Shingles own, uint8_t[::1] counters, size_t mask, size_t total,
+                   bint all_shingles) except -1:
+        """Make the entries, the directory and the filter, of `total` shingles."""
+        cdef size_t i, j, at = 0, taken
+        cdef uint64_t[::1] hashes
+        cdef uint32_t[:, ::1] rows
+        cdef Ranked *ranked = NULL
+        cdef size_t capacity = 0
+        if total >= _NOTHING:
+            raise OverflowError("the items have more than 2**32 shingles; search for them in parts")
+        found, places = np.empty(total, np.uint64), np.empty((total, 4), np.uint32)
+        hashes, rows = found, places
+        try:
+            with nogil:
+                for i in range(self.count):
+                    if self.items[i].state != GOOD and not all_shingles:
+                        continue
+                    if self.items[i].shingles > capacity:
+                        capacity = 2 * self.items[i].shingles
+                        ranked = <Ranked *> resize(ranked, capacity, sizeof(Ranked))
+                    self._rank(i, walk, own, &counters[0], mask, ranked)
+                    taken = self.items[i].shingles
+                    if not all_shingles:
+                        taken -= self.items[i].need - self.items[i].bar
+                    for j in range(taken):
+                        hashes[at] = ranked[j].hash
+                        rows[at, 0], rows[at, 1] = <uint32_t> ranked[j].hash, <uint32_t> i
+                        rows[at, 2], rows[at, 3] = <uint32_t> ranked[j].place, <uint32_t> ranked[j].length
+                        at += 1
+        finally:
+            free(ranked)
+        order = np.argsort(found)
+        found = found[order]
+        self.entries = np.ascontiguousarray(places[order])
+        del order, places
+        self.shift = 63
+        while self.shift > 32 and (<size_t> 1 << (64 - self.shift)) < total:
+            self.shift -= 1
+        bounds = np.arange(1 << (64 - self.shift), dtype=np.uint64) << np.uint64(self.shift)
+        self.directory = np.append(np.searchsorted(found, bounds), total).astype(np.uint32)
+        self.words = np.zeros(_power(max(total * BITS // 64, <size_t> 1)), np.uint64)
+        self.filter = c.lsh_filter(&self.words[0], self.words.shape[0] - 1)
+        hashes = found
+        for i in range(total):
+            c.lsh_filter_add(&self.filter, hashes[i])
+        return 0
+
+    cdef int _rank(self, size_t i, _Walk walk, _Shingles own, const uint8_t *counters, size_t mask,
+                   Ranked *ranked) except -1 nogil:
+        """List the shingles of an item that count, those first that few items have."""
+        cdef size_t j, count, length = 0, at = 0
+        cdef const uint8_t *bytes
+        cdef const uint8_t *text = self.data + self.bounds[i]
+        cdef uint64_t others
+        cdef bint is_new = False
+        own.begin(self.begin_item(walk, i))
+        count = walk.more()
+        while count:
+            for j in range(count):
+                bytes = walk.shingle(j, &length)
+                own.enter(walk.hashes[j], bytes, length, &is_new)
+                if is_new and self.counts(bytes):
+                    others = counters[walk.hashes[j] & mask] >> 1
+                    ranked[at] = Ranked(others << 56 | walk.hashes[j] >> 8, walk.hashes[j], bytes - text, length)
+                    at += 1
+            count = walk.more()
+        qsort(ranked, at, sizeof(Ranked), _by_rank)
+        return 0
+
+    cdef size_t find(self, uint64_t hash, const uint8_t *bytes, size_t length, size_t at, size_t *stop) noexcept nogil:
+        """The first entry from `at` on, or from the first possible one, that is this shingle; *stop if there is none."""
+        cdef const uint32_t *entry
+        stop[0] = self.directory[(hash >> self.shift) + 1]
+        at = max(at, <size_t> self.directory[hash >> self.shift])
+        while at < stop[0]:
+            entry = &self.entries[at, 0]
+            if (entry[0] == <uint32_t> hash and entry[3] == length
+                    and memcmp(self.data + self.bounds[entry[1]] + entry[2], bytes, length) == 0):
+                break
+            at += 1
+        return at
+
+    def ignore(self, const int64_t[::1] counts not None, double most):
+        """Let shingles not count whose number in `counts`, by first entry, is above `most`."""
+        cdef size_t i, place, first = 0
+        cdef size_t size = self.size // 8 + 1
+        cdef const uint32_t *entry
+        cdef const uint32_t *leader
+        self.ignored = <uint8_t *> resize(self.ignored, size, 1)
+        memset(self.ignored, 0, size)
+        for i in range(<size_t> counts.shape[0]):
+            entry, leader = &self.entries[i, 0], &self.entries[first, 0]
+            if (entry[0] != leader[0] or entry[3] != leader[3]
+                    or memcmp(self.data + self.bounds[entry[1]] + entry[2],
+                              self.data + self.bounds[leader[1]] + leader[2], entry[3])):
+                first = i
+            if counts[first] > most:
+                place = self.bounds[entry[1]] + entry[2]
+                self.ignored[place >> 3] |= <uint8_t> (1 << (place & 7))
+
+    @property
+    def num_entries(self):
+        """The number of shingles in the table."""
+        return self.entries.shape[0]
+
+    def states(self):
+        """Return the state of each item, a place in `REASONS`: uint8."""
+        cdef size_t i
+        result = np.empty(self.count, np.uint8)
+        cdef uint8_t[::1] out = result
+        for i in range(self.count):
+            out[i] = self.items[i].state
+        return result
+
+
+# ---- the search ----
+
+@final
+cdef class ItemSearch:
+    """Searches texts for items, in one thread.
+
+    Parameters
+    ----------
+    table : ItemTable
+        The items.
+    locate : callable
+        Called with the bytes of a text that Python normalised, and a list of pairs of unit numbers; returns where the
+        units from the first one to the one before the second begin and end in the text, in bytes.
+    """
+
+    cdef ItemTable table
+    cdef object locate
+    cdef _Walk walk, own
+    cdef _Shingles known
+    cdef Seen *seen                  # of each item, or entry
+    cdef size_t num_seen
+    cdef uint32_t stamp
+    cdef uint32_t *found             # items that may be in the text
+    cdef size_t num_found, found_room
+    cdef Owner *owners
+    cdef size_t num_owners, owner_room
+    cdef Work *works
+    cdef size_t work_room
+    cdef uint64_t *words
+    cdef size_t word_room
+    cdef c.lsh_filter filter
+    cdef Hit *hits
+    cdef Units *units
+    cdef size_t num_hits, hit_room
+    cdef size_t *places
+    cdef size_t place_room, done
+    cdef uint32_t passed[SCANNED]
+
+    def __cinit__(self, ItemTable table not None, locate not None):
+        self.table, self.locate = table, locate
+        self.walk, self.own, self.known = table.walk(), table.walk(), _Shingles()
+
+    def __dealloc__(self):
+        free(self.seen)
+        free(self.found)
+        free(self.owners)
+        free(self.works)
+        free(self.words)
+        free(self.hits)
+        free(self.units)
+        free(self.places)
+
+    cdef int _begin(self, size_t count) except -1:
+        """Make `seen` for so many items or entries."""
+        if self.num_seen != count or self.stamp > _NOTHING // 2:
+            self.seen = <Seen *> resize(self.seen, count, sizeof(Seen))
+            memset(self.seen, 0, count * sizeof(Seen))
+            self.num_seen, self.stamp = count, 0
+        if self.table.unit == c.LSH_WORD or self.table.flags:
+            need_character_table()
+        return 0
+
+    cdef int _check(self, size_t work) except -1 nogil:
+        """Handle signals from time to time."""
+        self.done += work
+        if self.done > CHECKED:
+            self.done = 0
+            check_signals()
+        return 0
+
+    def count(self, Batch batch not None, int64_t[::1] counts not None):
+        """Count for each shingle of the table, by its first entry, the texts that have it; add to `counts`."""
+        cdef ItemTable table = self.table
+        cdef size_t j, count, passed, at, length = 0, stop = 0
+        cdef Py_ssize_t i
+        cdef const uint8_t *bytes
+        self._begin(table.entries.shape[0])
+        with nogil:
+            for i in range(batch.count):
+                self.stamp += 1
+                self.walk.read(batch.texts[i], batch.lengths[i])
+                count = self.walk.more()
+                while count:
+                    passed = c.lsh_filter_pass(&table.filter, self.walk.hashes, count, self.passed)
+                    for j in range(passed):
+                        bytes = self.walk.shingle(self.passed[j], &length)
+                        at = table.find(self.walk.hashes[self.passed[j]], bytes, length, 0, &stop)
+                        if at < stop and self.seen[at].stamp != self.stamp:
+                            self.seen[at].stamp = self.stamp
+                            counts[at] += 1
+                    self._check(count)
+                    count = self.walk.more()
+
+    def search(self, Batch batch not None, int64_t first, bint among_themselves):
+        """Return the hits in texts, of which the first has the number `first`: an array of HIT, by text and item.
+
+        If the items are the texts, `among_themselves`, a text is not searched for itself.
+        """
+        cdef Py_ssize_t i
+        cdef size_t before
+        self._begin(self.table.count)
+        self.num_hits = 0
+        with nogil:
+            for i in range(batch.count):
+                self.walk.read(batch.texts[i], batch.lengths[i])
+                self._find_items(first + i if among_themselves else _NOTHING)
+                if self.num_found:
+                    before = self.num_hits
+                    self._find_windows(first + i)
+                    if self.num_hits > before:
+                        self._name_places(before)
+        result = np.empty(self.num_hits, HIT)
+        cdef uint8_t[::1] out = result.view(np.uint8)
+        if self.num_hits:
+            memcpy(&out[0], self.hits, self.num_hits * sizeof(Hit))
+        return result
+
+    cdef int _find_items(self, int64_t own) except -1 nogil:
+        """List the items but number `own` of whose shingles in the table the text has enough, in order."""
+        cdef size_t j, count, passed, at, length = 0, stop = 0
+        cdef uint32_t item
+        cdef uint64_t hash
+        cdef const uint8_t *bytes
+        cdef Seen *seen
+        self.stamp += 1
+        self.num_found = 0
+        count = self.walk.more()
+        while count:
+            passed = c.lsh_filter_pass(&self.table.filter, self.walk.hashes, count, self.passed)
+            for j in range(passed):
+                hash = self.walk.hashes[self.passed[j]]
+                bytes = self.walk.shingle(self.passed[j], &length)
+                at = self.table.find(hash, bytes, length, 0, &stop)
+                while at < stop:
+                    item = self.table.entries[at, 1]
+                    seen = &self.seen[item]
+                    if seen.stamp != self.stamp:
+                        seen[0] = Seen(self.stamp, 0, _NOTHING)
+                    if seen.entry != at and item != own:
+                        seen.entry, seen.count = at, seen.count + 1
+                        if seen.count == self.table.items[item].bar:
+                            self._append_found(item)
+                    at = self.table.find(hash, bytes, length, at + 1, &stop)
+            self._check(count)
+            count = self.walk.more()
+        qsort(self.found, self.num_found, sizeof(uint32_t), _by_number)
+        return 0
+
+    cdef int _append_found(self, uint32_t item) except -1 nogil:
+        if self.num_found == self.found_room:
+            self.found_room = 2 * self.found_room + 64
+            self.found = <uint32_t *> resize(self.found, self.found_room, sizeof(uint32_t))
+        self.found[self.num_found] = item
+        self.num_found += 1
+        return 0
+
+    cdef int _find_windows(self, int64_t text) except -1 nogil:
+        """Find the best windows of the listed items, so many at once that their shingles take little memory."""
+        cdef size_t start = 0, stop = 0, total
+        while start < self.num_found:
+            total = 0
+            while stop < self.num_found and (stop == start or total < TOGETHER):
+                total += self.table.items[self.found[stop]].different
+                stop += 1
+            self._enter_items(start, stop, total)
+            self._walk_windows()
+            self._append_hits(start, stop, text)
+            start = stop
+        return 0
+
+    cdef int _enter_items(self, size_t start, size_t stop, size_t total) except -1 nogil:
+        """Make the works of some of the listed items, and a table and a filter of their shingles."""
+        cdef size_t i, j, count, length = 0, words = _power(max(total * BITS // 64, <size_t> 1))
+        cdef const uint8_t *bytes
+        cdef Known *known
+        cdef Work *work
+        cdef bint is_new = False
+        self.known.begin(total)
+        if total > self.owner_room:
+            self.owners = <Owner *> resize(self.owners, total, sizeof(Owner))
+            self.owner_room = total
+        if stop - start > self.work_room:
+            self.works = <Work *> resize(self.works, stop - start, sizeof(Work))
+            self.work_room = stop - start
+        if words > self.word_room:
+            self.words = <uint64_t *> resize(self.words, words, sizeof(uint64_t))
+            self.word_room = words
+        memset(self.words, 0, words * sizeof(uint64_t))
+        self.filter = c.lsh_filter(self.words, words - 1)
+        self.num_owners = 0
+        for i in range(stop - start):
+            work = &self.works[i]
+            work[0] = Work(self.found[start + i], _NOTHING, _NOTHING, 0, 0, self.table.items[self.found[start + i]].longest,
+                           _MAX, 0, 0, 0)
+            self.table.begin_item(self.own, work.item)
+            count = self.own.more()
+            while count:
+                for j in range(count):
+                    bytes = self.own.shingle(j, &length)
+                    known = self.known.enter(self.own.hashes[j], bytes, length, &is_new)
+                    if is_new:
+                        known.counts = self.table.counts(bytes)
+                        c.lsh_filter_add(&self.filter, known.hash)
+                    if not known.counts or (known.owner != _NOTHING and self.owners[known.owner].work == i):
+                        continue
+                    self.owners[self.num_owners] = Owner(i, known.owner, _NOTHING, _NOTHING, _MAX, 0)
+                    known.owner = self.num_owners
+                    self.num_owners += 1
+                count = self.own.more()
+        return 0
+
+    cdef int _walk_windows(self) except -1 nogil:
+        """Walk over the text once more, with the windows of all works."""
+        cdef size_t j, count, passed, at, length = 0, start
+        cdef uint64_t hash
+        cdef const uint8_t *bytes
+        cdef uint32_t owner
+        self.walk.begin(self.walk.text, self.walk.length, self.walk.own_unit != self.walk.unit)
+        count = self.walk.more()
+        while count:
+            passed = c.lsh_filter_pass(&self.filter, self.walk.hashes, count, self.passed)
+            for j in range(passed):
+                hash = self.walk.hashes[self.passed[j]]
+                bytes = self.walk.shingle(self.passed[j], &length)
+                at = self.known.slots[self.known.find(hash, bytes, length)]
+                if at == _NOTHING:
+                    continue
+                start = bytes - self.walk.text
+                owner = self.known.known[at].owner
+                while owner != _NOTHING:
+                    self._move(owner, self.walk.first + self.passed[j], start, start + length)
+                    owner = self.owners[owner].other
+            self._check(count)
+            count = self.walk.more()
+        return 0
+
+    cdef void _unlink(self, Work *work, uint32_t number) noexcept nogil:
+        """Take a shingle out of the window."""
+        cdef Owner *owner = &self.owners[number]
+        if owner.before == _NOTHING:
+            work.head = owner.behind
+        else:
+            self.owners[owner.before].behind = owner.behind
+        if owner.behind == _NOTHING:
+            work.tail = owner.before
+        else:
+            self.owners[owner.behind].before = owner.before
+        owner.unit = _MAX
+        work.shared -= 1
+
+    cdef void _move(self, uint32_t number, size_t unit, size_t start, size_t end) noexcept nogil:
+        """Move the window of a work to its shingle at a unit of the text, from byte `start` to `end`.
+
+        Of each shingle the window has the last place only: the first of these is where the shortest window begins that
+        ends here and has all of them.
+        """
+        cdef Owner *owner = &self.owners[number]
+        cdef Work *work = &self.works[owner.work]
+        cdef size_t units
+        if owner.unit != _MAX:
+            self._unlink(work, number)
+        owner.unit, owner.start, owner.before, owner.behind = unit, start, work.tail, _NOTHING
+        if work.tail == _NOTHING:
+            work.head = number
+        else:
+            self.owners[work.tail].behind = number
+        work.tail = number
+        work.shared += 1
+        units = unit + self.walk.n - self.owners[work.head].unit
+        while units > work.longest:
+            self._unlink(work, work.head)
+            units = unit + self.walk.n - self.owners[work.head].unit
+        if work.shared > work.most or (work.shared == work.most and units < work.units):
+            work.most, work.units, work.first = work.shared, units, self.owners[work.head].unit
+            work.start, work.end = self.owners[work.head].start, end
+
+    cdef int _append_hits(self, size_t start, size_t stop, int64_t text) except -1 nogil:
+        """Append the best windows that have enough of the items; their places are those in the normalised text."""
+        cdef size_t i
+        cdef const Work *work
+        cdef const Item *item
+        for i in range(stop - start):
+            work = &self.works[i]
+            item = &self.table.items[work.item]
+            if work.most < item.need:
+                continue
+            if self.num_hits == self.hit_room:
+                self.hit_room = 2 * self.hit_room + 64
+                self.hits = <Hit *> resize(self.hits, self.hit_room, sizeof(Hit))
+                self.units = <Units *> resize(self.units, self.hit_room, sizeof(Units))
+            self.hits[self.num_hits] = Hit(work.item, text, (<double> work.most) / item.shingles, work.start, work.end,
+                                           work.most)
+            self.units[self.num_hits] = Units(work.first, work.first + work.units)
+            self.num_hits += 1
+        return 0
+
+    cdef int _name_places(self, size_t first) except -1 nogil:
+        """Let hits from number `first` on have their places in the text as it was given."""
+        cdef size_t i, count = 2 * (self.num_hits - first)
+        cdef size_t *originals
+        cdef Hit *hit
+        if self.walk.by_python:
+            with gil:
+                self._locate(first)
+            return 0
+        if count > self.place_room:
+            self.places = <size_t *> resize(self.places, 2 * count, sizeof(size_t))
+            self.place_room = count
+        originals = self.places + count
+        for i in range(count // 2):
+            hit = &self.hits[first + i]
+            self.places[2 * i], self.places[2 * i + 1] = hit.start, hit.end - 1
+        qsort(self.places, count, sizeof(size_t), _by_place)
+        memcpy(originals, self.places, count * sizeof(size_t))
+        self.walk.originals(originals, count)
+        for i in range(count // 2):
+            hit = &self.hits[first + i]
+            hit.start = originals[_position(self.places, count, hit.start)]
+            hit.end = self.walk.end_of(originals[_position(self.places, count, hit.end - 1)])
+        return 0
+
+    def _locate(self, size_t first):
+        """The same for a text that Python normalised."""
+        cdef size_t i
+        spans = [(self.units[i].first, self.units[i].last) for i in range(first, self.num_hits)]
+        text = self.walk.source[:self.walk.source_length]
+        for i, (start, end) in enumerate(self.locate(text, spans)):
+            self.hits[first + i].start, self.hits[first + i].end = start, end
+
+
+cdef size_t _position(const size_t *ascending, size_t count, size_t value) noexcept nogil:
+    """Where a value is in an array that has it."""
+    cdef size_t low = 0, middle
+    while count > 1:
+        middle = count // 2
+        if ascending[low + middle] <= value:
+            low += middle
+        count -= middle
+    return low

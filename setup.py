@@ -1,4 +1,4 @@
-"""The extensions; everything else about the distribution is in pyproject.toml."""
+"""The compiled modules; everything else about the distribution is in pyproject.toml."""
 
 import os
 import sys
@@ -8,33 +8,11 @@ from Cython.Build import cythonize
 from Cython.Compiler import Options
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer_group
 
-# The C files of each extension, within lsh/. Each is in one extension only, which the others reach through its .pxd.
-SOURCES = {
-    "text.columns": [],
-    "text.batch": ["kernels/utf8.c"],
-    "files._fields": ["kernels/json.c", "kernels/cells.c"],
-    "_minhash": [
-        "_murmur3.c",
-        "kernels/shingle.c",
-        "kernels/fss.c",
-        "kernels/low_bits.c",
-        "kernels/dispatch.c",
-        "kernels/baseline.c",
-        "kernels/avx2.c",
-        "kernels/avx512.c",
-        "kernels/neon.c",
-    ],
-    "text.sets": [],
-    "links.grouping": ["kernels/grouping.c"],
-    "links.comparing": [],
-    "links.families": [],
-    "engine.deciding": [],
-    "passages.repeats": ["kernels/passages.c"],
-    "passages.cutting": [],
-    "passages.items": ["kernels/contained.c"],
-    "segments.searching": ["kernels/search.c", "kernels/sorted.c"],
-}
+# All of these are linked into one file, where `lsh/base/compiled.py` lets Python find the modules.
+MODULES = sorted(path.as_posix() for path in Path("lsh").rglob("*.pyx"))
+KERNELS = sorted(path.as_posix() for path in Path("lsh").rglob("*.c"))
 WRITTEN = "build/cython"  # where Cython writes C, apart from the hand-written
 HEADERS = sorted(path.as_posix() for path in Path("lsh").rglob("*.h"))
 
@@ -44,7 +22,7 @@ FLAGS = ["-std=c11", "-g0", "-fvisibility=hidden", "-ffunction-sections", "-fdat
 MICROSOFT_FLAGS = ["/std:c11"]
 # Optimisation of the hand-written C, whose loops say where they are to be unrolled, and of the modules that Cython
 # writes: these spend their time in the hand-written C, or are as fast either way.
-KERNELS, BINDINGS = ["-O2", "-ftree-vectorize"], ["-Os"]
+OF_KERNELS, OF_MODULES = ["-O2", "-ftree-vectorize"], ["-Os"]
 # What Cython writes: strings that only the wheel compresses, and calls of Python in place of copies of its internals,
 # which are larger and gain nothing here.
 MACROS = {
@@ -78,37 +56,38 @@ class BuildExtensions(build_ext):
             compile_file = self.compiler._compile
 
             def compile_one(target, source, ending, arguments, flags, options):
-                level = BINDINGS if Path(source).is_relative_to(WRITTEN) else KERNELS
+                if not newer_group([source, *HEADERS, "setup.py"], target):
+                    return
+                level = OF_MODULES if Path(source).is_relative_to(WRITTEN) else OF_KERNELS
                 compile_file(target, source, ending, arguments, [*level, *flags], options)
 
             self.compiler._compile = compile_one
         super().build_extensions()
 
 
-def extension(name, sources):
-    return Extension(
-        f"lsh.{name}",
-        [f"lsh/{name.replace('.', '/')}.pyx", *(f"lsh/{source}" for source in sources)],
-        include_dirs=["lsh"],
-        depends=HEADERS,
-        define_macros=list(MACROS.items()),
-        extra_compile_args=[*FLAGS, *OWN_FLAGS],
-        extra_link_args=LINK_FLAGS,
-    )
-
-
 # What Cython needs for memoryviews, once for all modules instead of in each; it writes the source itself. The name has
 # the package in it twice, as Cython enters such a module under its last part into sys.modules, too.
-SHARED = extension("_lsh_cython", [])
-SHARED.sources = ["lsh/_lsh_cython.c"]
+SHARED = Extension("lsh._lsh_cython", ["lsh/_lsh_cython.c"])
+
+written = cythonize(
+    [*(Extension(name.removesuffix(".pyx").replace("/", "."), [name]) for name in MODULES), SHARED],
+    build_dir=WRITTEN,
+    shared_utility_qualified_name=SHARED.name,
+    # No class has a state to pickle. Functions are those of C, which are smaller and called faster than Cython's.
+    compiler_directives={"auto_pickle": False, "binding": False},
+)
 
 setup(
-    ext_modules=cythonize(
-        [*(extension(name, sources) for name, sources in SOURCES.items()), SHARED],
-        build_dir=WRITTEN,
-        shared_utility_qualified_name=SHARED.name,
-        # No class has a state to pickle. Functions are those of C, which are smaller and called faster than Cython's.
-        compiler_directives={"auto_pickle": False, "binding": False},
-    ),
+    ext_modules=[
+        Extension(
+            SHARED.name,
+            [*(source for module in written for source in module.sources), *KERNELS],
+            include_dirs=["lsh"],
+            depends=HEADERS,
+            define_macros=list(MACROS.items()),
+            extra_compile_args=[*FLAGS, *OWN_FLAGS],
+            extra_link_args=LINK_FLAGS,
+        )
+    ],
     cmdclass={"build_ext": BuildExtensions},
 )

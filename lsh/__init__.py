@@ -9,14 +9,17 @@ loaded when they are first used, as `find_contained`, `find_passages` and their 
 from lsh.base import signals as _signals
 
 try:
-    from lsh.text import batch as _batch  # noqa: F401 - are the compiled modules there?
+    from lsh import _lsh_cython  # type: ignore[attr-defined]  # noqa: F401 - are the compiled modules there?
 except ImportError as _error:
-    if _error.name != "lsh.text":  # numpy is missing, or its own import was interrupted
+    if _error.name != "lsh":  # they are, but cannot be loaded
         raise
     raise ImportError(
         "the compiled modules of lsh are missing: this is a source tree that is not built; "
         "start Python in another folder to use the installed package, or run 'python setup.py build_ext --inplace' here"
     ) from _error
+
+from lsh.base import compiled as _compiled  # noqa: F401 - from here on, Python finds them
+from lsh.text import batch as _batch  # noqa: F401 - an error of its own if numpy is missing
 
 try:
     from lsh import _minhash  # noqa: F401 - selects the kernels; an error if LSH_SIMD is wrong

@@ -262,7 +262,7 @@ def prepared(folder: Path) -> Path:
 
 def build(folder: Path) -> None:
     """Build the extensions in place, those whose sources changed."""
-    command = [sys.executable, "setup.py", "build_ext", "--inplace", "-j2"]
+    command = [sys.executable, "setup.py", "build_ext", "--inplace"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])

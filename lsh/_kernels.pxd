@@ -29,11 +29,23 @@ cdef extern from "kernels/contained.h" nogil:
         uint64_t *words
         uint64_t mask
 
-    uint64_t lsh_shingle_hash(const uint8_t *bytes, size_t length)
-    void lsh_shingle_hashes(const uint8_t *text, const size_t *starts, size_t count, size_t n, size_t gap,
-                            uint64_t *hashes)
+    ctypedef struct lsh_wanted:
+        uint64_t limit
+        lsh_filter begins
+        lsh_filter hashes
+
+    ctypedef struct lsh_shingles:
+        const uint8_t *text
+        const size_t *starts
+        size_t count
+        size_t n
+        size_t gap
+
+    uint64_t lsh_begin_hash(const uint8_t *bytes, size_t length)
+    void lsh_hash_shingles(const lsh_shingles *shingles, uint64_t *hashes)
     void lsh_filter_add(const lsh_filter *filter, uint64_t hash)
-    size_t lsh_filter_pass(const lsh_filter *filter, const uint64_t *hashes, size_t count, uint32_t *passed)
+    void lsh_filter_add_begin(const lsh_filter *filter, uint64_t begin_hash)
+    size_t lsh_find_wanted(const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found, uint64_t *hashes)
 
 
 cdef extern from "kernels/target.h" nogil:

@@ -16,13 +16,15 @@ from types import ModuleType
 FILE = "lsh._lsh_cython"
 MODULES = {
     "lsh._minhash",
-    "lsh.engine.comparing",
     "lsh.engine.deciding",
-    "lsh.engine.families",
-    "lsh.engine.grouping",
     "lsh.files._fields",
+    "lsh.links.comparing",
+    "lsh.links.families",
+    "lsh.links.grouping",
     "lsh.passages.cutting",
+    "lsh.passages.items",
     "lsh.passages.repeats",
+    "lsh.passages.walks",
     "lsh.segments.searching",
     "lsh.text.batch",
     "lsh.text.columns",

@@ -122,8 +122,8 @@ size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_
 
 /* The same for any UTF-8 text, with such a table; a byte that is part of no character is in no word, and stays. `out` holds
  * `length` bytes, and half of that more. `marks` are places in what is written, which ascend, and become the places of the
- * characters in `text` that wrote the bytes there; num_marks may be 0. Returns SIZE_MAX where a character is irregular that is
- * to become lower case. */
+ * characters in `text` that wrote the bytes there; if there are any, it ends behind the last one. Returns the length written, and
+ * SIZE_MAX where a character is irregular that is to become lower case. */
 size_t lsh_normalise(const uint8_t *text, size_t length, int flags, const uint32_t *table, uint8_t *out, size_t *marks,
                      size_t num_marks);
 

@@ -187,7 +187,7 @@ size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_
 size_t lsh_normalise(const uint8_t *text, size_t length, int flags, const uint32_t *table, uint8_t *restrict out,
                      size_t *marks, size_t num_marks)
 {
-    size_t written = 0, at = 0, size;
+    size_t written = 0, at = 0, left = num_marks, size;
     uint32_t gap = flags & LSH_JOIN ? 1 : 0; /* whether a space was written last, or nothing may be */
     for (; at < length; at += size) {
         uint32_t c, entry, becomes;
@@ -206,8 +206,10 @@ size_t lsh_normalise(const uint8_t *text, size_t length, int flags, const uint32
             out[written++] = text[at];
         else
             written = (size_t)(put_utf8(becomes, out + written) - out);
-        for (; num_marks > 0 && *marks < written; marks++, num_marks--)
+        for (; left > 0 && *marks < written; marks++, left--)
             *marks = at;
+        if (num_marks > 0 && left == 0)
+            return written;
     }
     return written - (flags & LSH_JOIN && written > 0 && gap);
 }

@@ -10,13 +10,12 @@ Items of which the text has `c` in the table are searched for with all of their 
 from cython cimport final
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
-from libc.string cimport memcmp, memcpy, memmove, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from lsh cimport _kernels as c
-from lsh._minhash cimport (
-    Words, check_signals, need_character_table, normalise, normalise_ascii, reserve_words, unit_starts,
-)
+from lsh._minhash cimport check_signals
 from lsh.base.memory cimport resize
+from lsh.passages.walks cimport Known, ShingleTable, Walk
 from lsh.text.batch cimport Batch
 
 import numpy as np
@@ -26,13 +25,15 @@ cdef enum:
     CHECKED = 1 << 22  # shingles between two checks for signals
     TOGETHER = 1 << 18  # shingles of items that are searched for in one walk
     MAX_COUNTERS = 1 << 26
-    BAR = 8  # of this many shingles that a window needs, one is needed of those in the table
+    RARE = 8  # items that have a shingle, in twos, so that it is looked for only where the text begins as wanted
+    BAR = 16  # of this many shingles that a window needs, one is needed of those in the table
     BITS = 16  # of a filter for each of its hashes, at least
     GOOD = 0
     SHORT = 1
     FEW = 2
     COMMON = 3
 
+cdef double SPARE = 1.25  # of the shingles of an item that would be enough, those that are in the table if they begin as wanted
 cdef uint32_t _NOTHING = 0xFFFFFFFF
 cdef size_t _MAX = <size_t> -1
 
@@ -68,15 +69,6 @@ cdef struct Seen:
     uint32_t stamp, count, entry
 
 
-cdef struct Known:
-    # One of several different shingles.
-    uint64_t hash
-    const uint8_t *bytes
-    size_t length
-    bint counts
-    uint32_t owner                   # the last that was entered, of those that have it
-
-
 cdef struct Owner:
     # A shingle of an item at work. Those in the window are linked by the order in which the text had them last.
     uint32_t work, other             # whose it is; the next owner of the same shingle
@@ -92,7 +84,7 @@ cdef struct Work:
 
 
 cdef struct Ranked:
-    uint64_t rank, hash
+    uint64_t rank, hash, begin
     size_t place, length
 
 
@@ -119,159 +111,9 @@ cdef size_t _power(size_t least) noexcept nogil:
     return power
 
 
-# ---- texts ----
-
-@final
-cdef class _Walk:
-    """Normalises texts, one after another, and walks over their shingles of `n` units."""
-
-    cdef c.lsh_unit unit, own_unit   # own_unit: a byte where an ASCII text has characters
-    cdef int flags
-    cdef bint is_regular             # whether `flags` say all of the normalisation
-    cdef object apply                # normalises a text by Python
-    cdef const uint8_t *source
-    cdef size_t source_length
-    cdef const uint8_t *text         # normalised; words are joined by single spaces
-    cdef size_t length, n, gap
-    cdef bint by_python              # whether Python normalised it
-    cdef Words words
-    cdef size_t *starts              # of the units from number `first` on
-    cdef size_t capacity, held, at, first, count
-    cdef uint64_t hashes[SCANNED]
-
-    def __cinit__(self, int unit, size_t n, int flags, bint is_regular, apply):
-        self.unit, self.n, self.is_regular, self.apply = <c.lsh_unit> unit, n, is_regular, apply
-        self.flags = flags | (c.LSH_JOIN if unit == c.LSH_WORD else 0)
-        self.gap = unit == c.LSH_WORD
-
-    def __dealloc__(self):
-        free(self.words.bytes)
-        free(self.starts)
-
-    cdef int read(self, const uint8_t *text, size_t length) except -1 nogil:
-        """Take a text, which must stay in memory."""
-        cdef bint ascii = (self.flags or not self.is_regular or self.unit == c.LSH_CHAR) and c.lsh_is_ascii(text, length)
-        cdef size_t written = _MAX
-        self.source, self.source_length, self.by_python = text, length, False
-        if length and (self.flags or not (self.is_regular or ascii)):
-            reserve_words(&self.words, length + length // 2 + 4)
-            if ascii:  # no normal form changes it
-                written = normalise_ascii(text, length, self.flags, self.words.bytes)
-            elif self.is_regular:
-                written = normalise(text, length, self.flags, self.words.bytes, NULL, 0)
-            if written == _MAX:
-                with gil:
-                    written = self._normalise(text, length)
-            text, length = self.words.bytes, written
-        self.begin(text, length, ascii)
-        return 0
-
-    cdef void begin(self, const uint8_t *text, size_t length, bint ascii) noexcept nogil:
-        """Begin a walk over a text that is normalised."""
-        self.text, self.length = text, length
-        self.own_unit = c.LSH_BYTE if ascii and self.unit == c.LSH_CHAR else self.unit
-        self.held = self.at = self.first = self.count = 0
-
-    cdef size_t more(self) except? 0 nogil:
-        """Hash the next shingles; return how many: 0 at the end. The first begins at unit number `first`."""
-        cdef size_t needed = min(self.n, self.length) + SCANNED
-        self.first += self.count
-        if self.own_unit == c.LSH_BYTE:
-            self.count = 0
-            if self.length >= self.n and self.first <= self.length - self.n:
-                self.count = min(self.length - self.n + 1 - self.first, <size_t> SCANNED)
-                c.lsh_shingle_hashes(self.text + self.first, NULL, self.count, self.n, 0, self.hashes)
-            return self.count
-        if self.capacity < needed:
-            self.starts = <size_t *> resize(self.starts, needed + 1, sizeof(size_t))
-            self.capacity = needed
-        self.held -= self.count
-        memmove(self.starts, self.starts + self.count, self.held * sizeof(size_t))
-        needed = needed - 1 - self.held  # so that at most SCANNED shingles are complete
-        self.held += unit_starts(self.text, self.length, self.own_unit, &self.at, self.starts + self.held, needed)
-        self.starts[self.held] = self.at if self.at < self.length else self.length + self.gap
-        self.count = self.held - self.n + 1 if self.held >= self.n else 0
-        c.lsh_shingle_hashes(self.text, self.starts, self.count, self.n, self.gap, self.hashes)
-        return self.count
-
-    cdef const uint8_t *shingle(self, size_t i, size_t *length) noexcept nogil:
-        """Where shingle number i of the hashed ones begins; sets its length."""
-        if self.own_unit == c.LSH_BYTE:
-            length[0] = self.n
-            return self.text + self.first + i
-        length[0] = self.starts[i + self.n] - self.gap - self.starts[i]
-        return self.text + self.starts[i]
-
-    cdef size_t _normalise(self, const uint8_t *text, size_t length) except? 0:
-        """Normalise a text by Python."""
-        cdef bytes changed = self.apply(text[:length])
-        self.by_python = True
-        length = len(changed)
-        reserve_words(&self.words, length + 4)
-        if self.unit == c.LSH_WORD:
-            return normalise(<const uint8_t *> <const char *> changed, length, c.LSH_JOIN, self.words.bytes, NULL, 0)
-        memcpy(self.words.bytes, <const char *> changed, length)
-        return length
-
-    cdef int originals(self, size_t *places, size_t count) except -1 nogil:
-        """Replace places in the normalised text, which ascend, by those of the characters that wrote the bytes there."""
-        if self.text == self.words.bytes:
-            with gil:
-                need_character_table()
-            normalise(self.source, self.source_length, self.flags, self.words.bytes, places, count)
-        return 0
-
-    cdef size_t end_of(self, size_t place) noexcept nogil:
-        """Where the character of the original ends that begins at a place."""
-        cdef uint32_t ignored
-        if self.text == self.words.bytes or self.unit != c.LSH_BYTE:
-            return place + c.decode_utf8(self.source + place, self.source_length - place, &ignored)
-        return place + 1
-
-
-@final
-cdef class _Shingles:
-    """Different shingles: a table by their hash, whose bytes must stay in memory."""
-
-    cdef Known *known
-    cdef uint32_t *slots             # places in `known`; open addressing
-    cdef size_t count, capacity, num_slots
-
-    def __dealloc__(self):
-        free(self.known)
-        free(self.slots)
-
-    cdef int begin(self, size_t most) except -1 nogil:
-        """Forget all, and make room for `most` of them."""
-        cdef size_t slots = _power(2 * most + 1)
-        if most > self.capacity or self.slots == NULL:
-            self.known = <Known *> resize(self.known, most, sizeof(Known))
-            self.slots = <uint32_t *> resize(self.slots, slots, sizeof(uint32_t))
-            self.capacity = most
-        self.count, self.num_slots = 0, slots
-        memset(self.slots, 0xFF, slots * sizeof(uint32_t))
-        return 0
-
-    cdef size_t find(self, uint64_t hash, const uint8_t *bytes, size_t length) noexcept nogil:
-        """The slot of a shingle, or the free one where it belongs."""
-        cdef size_t at = hash >> 16 & (self.num_slots - 1)
-        cdef const Known *known
-        while self.slots[at] != _NOTHING:
-            known = &self.known[self.slots[at]]
-            if known.hash == hash and known.length == length and memcmp(known.bytes, bytes, length) == 0:
-                break
-            at = at + 1 & (self.num_slots - 1)
-        return at
-
-    cdef Known *enter(self, uint64_t hash, const uint8_t *bytes, size_t length, bint *is_new) noexcept nogil:
-        """The record of a shingle, which is entered if it is new."""
-        cdef size_t at = self.find(hash, bytes, length)
-        is_new[0] = self.slots[at] == _NOTHING
-        if is_new[0]:
-            self.slots[at] = self.count
-            self.known[self.count] = Known(hash, bytes, length, True, _NOTHING)
-            self.count += 1
-        return &self.known[self.slots[at]]
+def _words(size_t count):
+    """Return empty words of a filter for so many hashes."""
+    return np.zeros(_power(max(count * BITS // 64, <size_t> 1)), np.uint64)
 
 
 # ---- items ----
@@ -307,11 +149,13 @@ cdef class ItemTable:
     cdef Item *items
     cdef readonly size_t count
     cdef uint8_t *ignored            # a bit for each byte of `data`: a shingle that begins there does not count
-    cdef uint32_t[:, ::1] entries    # low half of the hash, item, place in it, and length, ascending by hash
+    cdef uint32_t[:, ::1] entries    # low half of the hash, and item, ascending by hash
+    cdef uint32_t[:, ::1] places     # where each is in its item, and its length; for a table of all shingles
     cdef uint32_t[::1] directory     # where the entries with some high bits begin
     cdef int shift
-    cdef uint64_t[::1] words
-    cdef c.lsh_filter filter
+    cdef uint64_t[::1] hash_words
+    cdef uint64_t[::1] begin_words
+    cdef c.lsh_wanted wanted
 
     def __cinit__(self, int unit, size_t n, int flags, bint is_regular, apply not None, double window,
                   double threshold, uint32_t min_shared):
@@ -326,15 +170,13 @@ cdef class ItemTable:
         free(self.items)
         free(self.ignored)
 
-    cdef _Walk walk(self):
-        return _Walk(self.unit, self.n, self.flags, self.is_regular, self.apply)
+    cdef Walk walk(self):
+        return Walk(self.unit, self.n, self.flags, self.is_regular, self.apply)
 
     def add(self, Batch batch not None):
         """Append items."""
-        cdef _Walk walk = self.walk()
+        cdef Walk walk = self.walk()
         cdef Py_ssize_t i
-        if self.flags or self.unit == c.LSH_WORD:
-            need_character_table()
         if self.count + batch.count > self.room:
             self.room = 2 * self.room + batch.count
             self.items = <Item *> resize(self.items, self.room, sizeof(Item))
@@ -344,19 +186,19 @@ cdef class ItemTable:
         with nogil:
             for i in range(batch.count):
                 walk.read(batch.texts[i], batch.lengths[i])
-                if walk.length >= _NOTHING:
+                if walk.text_length >= _NOTHING:
                     with gil:
                         raise OverflowError("an item can have at most 2**32 - 2 bytes")
-                if walk.length > self.max_size - self.size:
-                    self.max_size = 2 * self.max_size + walk.length
+                if walk.text_length > self.max_size - self.size:
+                    self.max_size = 2 * self.max_size + walk.text_length
                     self.data = <uint8_t *> resize(self.data, self.max_size, 1)
-                if walk.length:
-                    memcpy(self.data + self.size, walk.text, walk.length)
-                self.size += walk.length
+                if walk.text_length:
+                    memcpy(self.data + self.size, walk.text, walk.text_length)
+                self.size += walk.text_length
                 self.count += 1
                 self.bounds[self.count] = self.size
 
-    cdef size_t begin_item(self, _Walk walk, size_t i) noexcept nogil:
+    cdef size_t begin_item(self, Walk walk, size_t i) noexcept nogil:
         """Begin to walk over the shingles of an item; return the number of its bytes."""
         cdef const uint8_t *text = self.data + self.bounds[i]
         cdef size_t length = self.bounds[i + 1] - self.bounds[i]
@@ -370,26 +212,29 @@ cdef class ItemTable:
 
     def index(self, bint all_shingles):
         """Make the table: of as many shingles of each item as are needed to find it, or of all."""
-        cdef _Walk walk = self.walk()
-        cdef _Shingles own = _Shingles()
+        cdef Walk walk = self.walk()
+        cdef ShingleTable own = ShingleTable()
         cdef uint8_t[::1] counters
-        cdef size_t i, total = 0, mask = _power(min(max(2 * self.size // (3 if self.unit == c.LSH_WORD else 1),
-                                                        <size_t> 64), <size_t> MAX_COUNTERS)) - 1
-        counters = np.zeros(mask + 1, np.uint8)
+        cdef double share = 1.0
+        cdef size_t i, total = 0, counted = min(max(2 * self.size, <size_t> 64), <size_t> MAX_COUNTERS)
+        counters = np.zeros(_power(counted), np.uint8)
         with nogil:
             for i in range(self.count):
-                self._measure(i, walk, own, &counters[0], mask)
+                self._measure(i, walk, own, counters)
                 if all_shingles:
                     total += self.items[i].shingles
                 elif self.items[i].state == GOOD:
                     total += self.items[i].shingles - self.items[i].need + self.items[i].bar
-        self._fill(walk, own, counters, mask, total, all_shingles)
+        if not (all_shingles or self.min_shared or self.unit == c.LSH_WORD):
+            share = SPARE * (1 - self.threshold + 1.0 / BAR)
+        self.wanted.limit = <uint64_t> -1 if share >= 1 else <uint64_t> (share * 2.0 ** 64)
+        self._fill(walk, own, counters, total, all_shingles)
 
-    cdef int _measure(self, size_t i, _Walk walk, _Shingles own, uint8_t *counters, size_t mask) except -1 nogil:
-        """Count the units and shingles of an item, and count its shingles in `counters`."""
+    cdef int _measure(self, size_t i, Walk walk, ShingleTable own, uint8_t[::1] counters) except -1 nogil:
+        """Count the units and shingles of an item, and count its shingles in `counters` by their hash."""
         cdef Item *item = &self.items[i]
-        cdef Known *known
-        cdef size_t j, count, units = 0, different = 0, length = 0
+        cdef uint64_t hashes[SCANNED]
+        cdef size_t j, count, slot, units = 0, length = 0, mask = counters.shape[0] - 1
         cdef const uint8_t *bytes
         cdef bint is_new = False
         cdef double longest
@@ -397,13 +242,14 @@ cdef class ItemTable:
         item.shingles = item.need = 0
         count = walk.more()
         while count:
+            c.lsh_hash_shingles(&walk.shingles, hashes)
             for j in range(count):
                 bytes = walk.shingle(j, &length)
-                known = own.enter(walk.hashes[j], bytes, length, &is_new)
+                own.enter(hashes[j], bytes, length, &is_new)
                 if is_new and self.counts(bytes):
                     item.shingles += 1
-                    if counters[known.hash & mask] < 255:
-                        counters[known.hash & mask] += 1
+                    slot = hashes[j] & mask
+                    counters[slot] += counters[slot] < 255
             units = walk.first + count + self.n - 1
             count = walk.more()
         item.different = own.count
@@ -429,104 +275,129 @@ cdef class ItemTable:
             least += 1
         return max(least, <uint32_t> 1)
 
-    cdef int _fill(self, _Walk walk, _Shingles own, uint8_t[::1] counters, size_t mask, size_t total,
+    cdef int _fill(self, Walk walk, ShingleTable own, const uint8_t[::1] counters, size_t total,
                    bint all_shingles) except -1:
-        """Make the entries, the directory and the filter, of `total` shingles."""
-        cdef size_t i, j, at = 0, taken
-        cdef uint64_t[::1] hashes
-        cdef uint32_t[:, ::1] rows
+        """Make the entries, the directory and the filters, of at most `total` shingles."""
+        cdef size_t i, j, at = 0, first, listed, taken, num_begins = 0
+        cdef Item *item
+        cdef uint64_t[::1] hashes, begins
+        cdef uint32_t[:, ::1] rows, places
         cdef Ranked *ranked = NULL
         cdef size_t capacity = 0
         if total >= _NOTHING:
             raise OverflowError("the items have more than 2**32 shingles; search for them in parts")
-        found, places = np.empty(total, np.uint64), np.empty((total, 4), np.uint32)
-        hashes, rows = found, places
+        found, made = np.empty(total, np.uint64), np.empty((total, 2), np.uint32)
+        where, rare = np.empty((total if all_shingles else 0, 2), np.uint32), np.empty(total, np.uint64)
+        hashes, rows, places, begins = found, made, where, rare
         try:
             with nogil:
                 for i in range(self.count):
-                    if self.items[i].state != GOOD and not all_shingles:
+                    item = &self.items[i]
+                    if item.state != GOOD and not all_shingles:
                         continue
-                    if self.items[i].shingles > capacity:
-                        capacity = 2 * self.items[i].shingles
+                    if item.shingles > capacity:
+                        capacity = 2 * item.shingles
                         ranked = <Ranked *> resize(ranked, capacity, sizeof(Ranked))
-                    self._rank(i, walk, own, &counters[0], mask, ranked)
-                    taken = self.items[i].shingles
+                    listed = self._rank(i, walk, own, counters, ranked, self.wanted.limit)
+                    taken = item.shingles
                     if not all_shingles:
-                        taken -= self.items[i].need - self.items[i].bar
+                        first = num_begins
+                        taken = item.shingles - item.need + item.bar
+                        if (listed <= item.shingles - item.need  # too few begin as wanted, or many items have them
+                                or ranked[min(taken, listed) - 1].rank >> 56 > RARE):
+                            listed = self._rank(i, walk, own, counters, ranked, <uint64_t> -1)
+                            num_begins += taken
+                        item.bar = min(item.bar, <uint32_t> listed - (item.shingles - item.need))
+                        taken = item.shingles - item.need + item.bar
+                        for j in range(num_begins - first):
+                            begins[first + j] = ranked[j].begin
                     for j in range(taken):
                         hashes[at] = ranked[j].hash
                         rows[at, 0], rows[at, 1] = <uint32_t> ranked[j].hash, <uint32_t> i
-                        rows[at, 2], rows[at, 3] = <uint32_t> ranked[j].place, <uint32_t> ranked[j].length
+                        if all_shingles:
+                            places[at, 0], places[at, 1] = <uint32_t> ranked[j].place, <uint32_t> ranked[j].length
                         at += 1
         finally:
             free(ranked)
-        order = np.argsort(found)
-        found = found[order]
-        self.entries = np.ascontiguousarray(places[order])
-        del order, places
+        order = np.argsort(found[:at])
+        found = found[:at][order]
+        self.entries = np.ascontiguousarray(made[:at][order])
+        self.places = np.ascontiguousarray(where[order]) if all_shingles else where
         self.shift = 63
-        while self.shift > 32 and (<size_t> 1 << (64 - self.shift)) < total:
+        while self.shift > 33 and (<size_t> 1 << (64 - self.shift)) < at:
             self.shift -= 1
         bounds = np.arange(1 << (64 - self.shift), dtype=np.uint64) << np.uint64(self.shift)
-        self.directory = np.append(np.searchsorted(found, bounds), total).astype(np.uint32)
-        self.words = np.zeros(_power(max(total * BITS // 64, <size_t> 1)), np.uint64)
-        self.filter = c.lsh_filter(&self.words[0], self.words.shape[0] - 1)
+        self.directory = np.append(np.searchsorted(found, bounds), at).astype(np.uint32)
         hashes = found
-        for i in range(total):
-            c.lsh_filter_add(&self.filter, hashes[i])
+        self.hash_words, self.begin_words = _words(at), _words(num_begins)
+        self.wanted.hashes = c.lsh_filter(&self.hash_words[0], self.hash_words.shape[0] - 1)
+        for i in range(at):
+            c.lsh_filter_add(&self.wanted.hashes, hashes[i])
+        self.wanted.begins = c.lsh_filter(NULL, 0)
+        if num_begins:
+            self.wanted.begins = c.lsh_filter(&self.begin_words[0], self.begin_words.shape[0] - 1)
+            for i in range(num_begins):
+                c.lsh_filter_add_begin(&self.wanted.begins, begins[i])
         return 0
 
-    cdef int _rank(self, size_t i, _Walk walk, _Shingles own, const uint8_t *counters, size_t mask,
-                   Ranked *ranked) except -1 nogil:
-        """List the shingles of an item that count, those first that few items have."""
-        cdef size_t j, count, length = 0, at = 0
+    cdef size_t _rank(self, size_t i, Walk walk, ShingleTable own, const uint8_t[::1] counters, Ranked *ranked,
+                      uint64_t limit) except? 0 nogil:
+        """List the shingles of an item that count and begin as wanted, those first that few items have."""
+        cdef uint64_t hashes[SCANNED]
+        cdef size_t j, count, length = 0, at = 0, mask = counters.shape[0] - 1
         cdef const uint8_t *bytes
         cdef const uint8_t *text = self.data + self.bounds[i]
-        cdef uint64_t others
+        cdef uint64_t others, begin
         cdef bint is_new = False
         own.begin(self.begin_item(walk, i))
         count = walk.more()
         while count:
+            c.lsh_hash_shingles(&walk.shingles, hashes)
             for j in range(count):
                 bytes = walk.shingle(j, &length)
-                own.enter(walk.hashes[j], bytes, length, &is_new)
+                begin = c.lsh_begin_hash(bytes, length)
+                if begin > limit:
+                    continue
+                own.enter(hashes[j], bytes, length, &is_new)
                 if is_new and self.counts(bytes):
-                    others = counters[walk.hashes[j] & mask] >> 1
-                    ranked[at] = Ranked(others << 56 | walk.hashes[j] >> 8, walk.hashes[j], bytes - text, length)
+                    others = counters[hashes[j] & mask] >> 1
+                    ranked[at] = Ranked(others << 56 | hashes[j] >> 8, hashes[j], begin, bytes - text, length)
                     at += 1
             count = walk.more()
         qsort(ranked, at, sizeof(Ranked), _by_rank)
-        return 0
-
-    cdef size_t find(self, uint64_t hash, const uint8_t *bytes, size_t length, size_t at, size_t *stop) noexcept nogil:
-        """The first entry from `at` on, or from the first possible one, that is this shingle; *stop if there is none."""
-        cdef const uint32_t *entry
-        stop[0] = self.directory[(hash >> self.shift) + 1]
-        at = max(at, <size_t> self.directory[hash >> self.shift])
-        while at < stop[0]:
-            entry = &self.entries[at, 0]
-            if (entry[0] == <uint32_t> hash and entry[3] == length
-                    and memcmp(self.data + self.bounds[entry[1]] + entry[2], bytes, length) == 0):
-                break
-            at += 1
         return at
 
+    cdef size_t start(self, uint64_t hash) noexcept nogil:
+        """The first entry that may have a hash; it is one of those before `stop`."""
+        return self.directory[hash >> self.shift]
+
+    cdef size_t stop(self, uint64_t hash) noexcept nogil:
+        return self.directory[(hash >> self.shift) + 1]
+
+    cdef size_t first_equal(self, uint64_t hash, const uint8_t *bytes, size_t length) noexcept nogil:
+        """The first entry of a shingle in a table of all shingles; the number of entries if there is none."""
+        cdef size_t at
+        for at in range(self.start(hash), self.stop(hash)):
+            if (self.entries[at, 0] == <uint32_t> hash and self.places[at, 1] == length
+                    and memcmp(self._bytes_at(at), bytes, length) == 0):
+                return at
+        return self.entries.shape[0]
+
+    cdef const uint8_t *_bytes_at(self, size_t entry) noexcept nogil:
+        """Where the shingle of an entry is, in a table of all shingles."""
+        return self.data + self.bounds[self.entries[entry, 1]] + self.places[entry, 0]
+
     def ignore(self, const int64_t[::1] counts not None, double most):
-        """Let shingles not count whose number in `counts`, by first entry, is above `most`."""
-        cdef size_t i, place, first = 0
-        cdef size_t size = self.size // 8 + 1
-        cdef const uint32_t *entry
-        cdef const uint32_t *leader
+        """Let shingles not count whose number in `counts`, by first entry, is above `most`; `index` all of them before."""
+        cdef size_t i, place, first = 0, size = self.size // 8 + 1
         self.ignored = <uint8_t *> resize(self.ignored, size, 1)
         memset(self.ignored, 0, size)
         for i in range(<size_t> counts.shape[0]):
-            entry, leader = &self.entries[i, 0], &self.entries[first, 0]
-            if (entry[0] != leader[0] or entry[3] != leader[3]
-                    or memcmp(self.data + self.bounds[entry[1]] + entry[2],
-                              self.data + self.bounds[leader[1]] + leader[2], entry[3])):
+            if (self.entries[i, 0] != self.entries[first, 0] or self.places[i, 1] != self.places[first, 1]
+                    or memcmp(self._bytes_at(i), self._bytes_at(first), self.places[i, 1])):
                 first = i
             if counts[first] > most:
-                place = self.bounds[entry[1]] + entry[2]
+                place = self._bytes_at(i) - self.data
                 self.ignored[place >> 3] |= <uint8_t> (1 << (place & 7))
 
     @property
@@ -561,8 +432,8 @@ cdef class ItemSearch:
 
     cdef ItemTable table
     cdef object locate
-    cdef _Walk walk, own
-    cdef _Shingles known
+    cdef Walk walk, own
+    cdef ShingleTable known
     cdef Seen *seen                  # of each item, or entry
     cdef size_t num_seen
     cdef uint32_t stamp
@@ -574,17 +445,18 @@ cdef class ItemSearch:
     cdef size_t work_room
     cdef uint64_t *words
     cdef size_t word_room
-    cdef c.lsh_filter filter
+    cdef c.lsh_wanted wanted         # the shingles of the items at work
     cdef Hit *hits
     cdef Units *units
     cdef size_t num_hits, hit_room
     cdef size_t *places
     cdef size_t place_room, done
     cdef uint32_t passed[SCANNED]
+    cdef uint64_t hashes[SCANNED]
 
     def __cinit__(self, ItemTable table not None, locate not None):
         self.table, self.locate = table, locate
-        self.walk, self.own, self.known = table.walk(), table.walk(), _Shingles()
+        self.walk, self.own, self.known = table.walk(), table.walk(), ShingleTable()
 
     def __dealloc__(self):
         free(self.seen)
@@ -602,8 +474,6 @@ cdef class ItemSearch:
             self.seen = <Seen *> resize(self.seen, count, sizeof(Seen))
             memset(self.seen, 0, count * sizeof(Seen))
             self.num_seen, self.stamp = count, 0
-        if self.table.unit == c.LSH_WORD or self.table.flags:
-            need_character_table()
         return 0
 
     cdef int _check(self, size_t work) except -1 nogil:
@@ -615,27 +485,25 @@ cdef class ItemSearch:
         return 0
 
     def count(self, Batch batch not None, int64_t[::1] counts not None):
-        """Count for each shingle of the table, by its first entry, the texts that have it; add to `counts`."""
+        """Count for each shingle of a table of all, by its first entry, the texts that have it; add to `counts`."""
         cdef ItemTable table = self.table
-        cdef size_t j, count, passed, at, length = 0, stop = 0
+        cdef size_t j, count, at, length = 0
         cdef Py_ssize_t i
         cdef const uint8_t *bytes
-        self._begin(table.entries.shape[0])
+        self._begin(table.entries.shape[0] + 1)
         with nogil:
             for i in range(batch.count):
                 self.stamp += 1
                 self.walk.read(batch.texts[i], batch.lengths[i])
-                count = self.walk.more()
-                while count:
-                    passed = c.lsh_filter_pass(&table.filter, self.walk.hashes, count, self.passed)
-                    for j in range(passed):
+                while self.walk.more():
+                    count = c.lsh_find_wanted(&table.wanted, &self.walk.shingles, self.passed, self.hashes)
+                    for j in range(count):
                         bytes = self.walk.shingle(self.passed[j], &length)
-                        at = table.find(self.walk.hashes[self.passed[j]], bytes, length, 0, &stop)
-                        if at < stop and self.seen[at].stamp != self.stamp:
+                        at = table.first_equal(self.hashes[j], bytes, length)
+                        if at < <size_t> counts.shape[0] and self.seen[at].stamp != self.stamp:
                             self.seen[at].stamp = self.stamp
                             counts[at] += 1
-                    self._check(count)
-                    count = self.walk.more()
+                    self._check(self.walk.shingles.count)
 
     def search(self, Batch batch not None, int64_t first, bint among_themselves):
         """Return the hits in texts, of which the first has the number `first`: an array of HIT, by text and item.
@@ -662,23 +530,28 @@ cdef class ItemSearch:
         return result
 
     cdef int _find_items(self, int64_t own) except -1 nogil:
-        """List the items but number `own` of whose shingles in the table the text has enough, in order."""
-        cdef size_t j, count, passed, at, length = 0, stop = 0
+        """List the items but number `own` of whose shingles in the table the text has enough, in order.
+
+        Shingles are equal here if their hashes are; the windows decide by bytes.
+        """
+        cdef const uint32_t *entry
+        cdef size_t j, count, at
         cdef uint32_t item
-        cdef uint64_t hash
-        cdef const uint8_t *bytes
         cdef Seen *seen
         self.stamp += 1
         self.num_found = 0
-        count = self.walk.more()
-        while count:
-            passed = c.lsh_filter_pass(&self.table.filter, self.walk.hashes, count, self.passed)
-            for j in range(passed):
-                hash = self.walk.hashes[self.passed[j]]
-                bytes = self.walk.shingle(self.passed[j], &length)
-                at = self.table.find(hash, bytes, length, 0, &stop)
-                while at < stop:
-                    item = self.table.entries[at, 1]
+        while self.walk.more():
+            count = c.lsh_find_wanted(&self.table.wanted, &self.walk.shingles, self.passed, self.hashes)
+            for j in range(count):
+                c.lsh_prefetch(&self.table.directory[self.hashes[j] >> self.table.shift])
+            for j in range(count):
+                c.lsh_prefetch(&self.table.entries[self.table.start(self.hashes[j]), 0])
+            for j in range(count):
+                for at in range(self.table.start(self.hashes[j]), self.table.stop(self.hashes[j])):
+                    entry = &self.table.entries[at, 0]
+                    if entry[0] != <uint32_t> self.hashes[j]:
+                        continue
+                    item = entry[1]
                     seen = &self.seen[item]
                     if seen.stamp != self.stamp:
                         seen[0] = Seen(self.stamp, 0, _NOTHING)
@@ -686,9 +559,7 @@ cdef class ItemSearch:
                         seen.entry, seen.count = at, seen.count + 1
                         if seen.count == self.table.items[item].bar:
                             self._append_found(item)
-                    at = self.table.find(hash, bytes, length, at + 1, &stop)
-            self._check(count)
-            count = self.walk.more()
+            self._check(self.walk.shingles.count)
         qsort(self.found, self.num_found, sizeof(uint32_t), _by_number)
         return 0
 
@@ -716,7 +587,7 @@ cdef class ItemSearch:
 
     cdef int _enter_items(self, size_t start, size_t stop, size_t total) except -1 nogil:
         """Make the works of some of the listed items, and a table and a filter of their shingles."""
-        cdef size_t i, j, count, length = 0, words = _power(max(total * BITS // 64, <size_t> 1))
+        cdef size_t i, j, length = 0, words = _power(max(total * BITS // 64, <size_t> 1))
         cdef const uint8_t *bytes
         cdef Known *known
         cdef Work *work
@@ -732,52 +603,48 @@ cdef class ItemSearch:
             self.words = <uint64_t *> resize(self.words, words, sizeof(uint64_t))
             self.word_room = words
         memset(self.words, 0, words * sizeof(uint64_t))
-        self.filter = c.lsh_filter(self.words, words - 1)
+        self.wanted = c.lsh_wanted(0, c.lsh_filter(self.words, words - 1), c.lsh_filter(NULL, 0))
         self.num_owners = 0
         for i in range(stop - start):
             work = &self.works[i]
             work[0] = Work(self.found[start + i], _NOTHING, _NOTHING, 0, 0, self.table.items[self.found[start + i]].longest,
                            _MAX, 0, 0, 0)
             self.table.begin_item(self.own, work.item)
-            count = self.own.more()
-            while count:
-                for j in range(count):
+            while self.own.more():
+                c.lsh_hash_shingles(&self.own.shingles, self.hashes)
+                for j in range(self.own.shingles.count):
                     bytes = self.own.shingle(j, &length)
-                    known = self.known.enter(self.own.hashes[j], bytes, length, &is_new)
+                    known = self.known.enter(self.hashes[j], bytes, length, &is_new)
                     if is_new:
                         known.counts = self.table.counts(bytes)
-                        c.lsh_filter_add(&self.filter, known.hash)
+                        c.lsh_filter_add_begin(&self.wanted.begins, c.lsh_begin_hash(bytes, length))
                     if not known.counts or (known.owner != _NOTHING and self.owners[known.owner].work == i):
                         continue
                     self.owners[self.num_owners] = Owner(i, known.owner, _NOTHING, _NOTHING, _MAX, 0)
                     known.owner = self.num_owners
                     self.num_owners += 1
-                count = self.own.more()
         return 0
 
     cdef int _walk_windows(self) except -1 nogil:
         """Walk over the text once more, with the windows of all works."""
-        cdef size_t j, count, passed, at, length = 0, start
-        cdef uint64_t hash
+        cdef size_t j, count, length = 0, start
         cdef const uint8_t *bytes
+        cdef const Known *known
         cdef uint32_t owner
-        self.walk.begin(self.walk.text, self.walk.length, self.walk.own_unit != self.walk.unit)
-        count = self.walk.more()
-        while count:
-            passed = c.lsh_filter_pass(&self.filter, self.walk.hashes, count, self.passed)
-            for j in range(passed):
-                hash = self.walk.hashes[self.passed[j]]
+        self.walk.begin(self.walk.text, self.walk.text_length, self.walk.is_ascii)
+        while self.walk.more():
+            count = c.lsh_find_wanted(&self.wanted, &self.walk.shingles, self.passed, self.hashes)
+            for j in range(count):
                 bytes = self.walk.shingle(self.passed[j], &length)
-                at = self.known.slots[self.known.find(hash, bytes, length)]
-                if at == _NOTHING:
+                known = self.known.find(self.hashes[j], bytes, length)
+                if known == NULL:
                     continue
                 start = bytes - self.walk.text
-                owner = self.known.known[at].owner
+                owner = known.owner
                 while owner != _NOTHING:
                     self._move(owner, self.walk.first + self.passed[j], start, start + length)
                     owner = self.owners[owner].other
-            self._check(count)
-            count = self.walk.more()
+            self._check(self.walk.shingles.count)
         return 0
 
     cdef void _unlink(self, Work *work, uint32_t number) noexcept nogil:
@@ -812,10 +679,10 @@ cdef class ItemSearch:
             self.owners[work.tail].behind = number
         work.tail = number
         work.shared += 1
-        units = unit + self.walk.n - self.owners[work.head].unit
+        units = unit + self.table.n - self.owners[work.head].unit
         while units > work.longest:
             self._unlink(work, work.head)
-            units = unit + self.walk.n - self.owners[work.head].unit
+            units = unit + self.table.n - self.owners[work.head].unit
         if work.shared > work.most or (work.shared == work.most and units < work.units):
             work.most, work.units, work.first = work.shared, units, self.owners[work.head].unit
             work.start, work.end = self.owners[work.head].start, end
@@ -869,7 +736,7 @@ cdef class ItemSearch:
         """The same for a text that Python normalised."""
         cdef size_t i
         spans = [(self.units[i].first, self.units[i].last) for i in range(first, self.num_hits)]
-        text = self.walk.source[:self.walk.source_length]
+        text = self.walk.source[:self.walk.length]
         for i, (start, end) in enumerate(self.locate(text, spans)):
             self.hits[first + i].start, self.hits[first + i].end = start, end
 

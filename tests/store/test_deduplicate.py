@@ -200,7 +200,7 @@ def test_small_steps(tmp_path, monkeypatch):
         (lsh.engine.index_candidates, "STEP", 7),
         (lsh.engine.index_candidates, "TEXTS_STEP", 5),
         (lsh.engine.index_candidates, "SPARE", 1),
-        (lsh.store.view, "PIECE", 2),
+        (lsh.store.view, "KEYS_STEP", 2),
     ):
         monkeypatch.setattr(module, name, value)
     old, new = texts_of(index), corpus(4, 200)

@@ -34,7 +34,7 @@ from lsh.text.sets import MAX_CACHED, MAX_SPLIT
 from lsh.text.shingling import sets_maker
 from lsh.typing import Piece, Pieces, Progress, Texts, TextsOrCallable
 
-STEP = 1 << 16  # documents in a step, and between two checks of the bound
+DOCUMENTS_STEP = 1 << 16  # documents in a step, and between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
 MIN_FAMILIES = 1 << 26  # bytes of the families of all threads under a bound: see `lsh.links.families.Family`
 FAMILY_BYTES = 4096  # per document of the largest component, for its family, where that is more
@@ -406,7 +406,7 @@ class Corpus:
 
         in_order = map_in_order(arrays_of, batches(), self.num_threads, size_of, MAX_READ)
         for stop, (keys, *rows), missing in in_order:
-            if total is None and stop // STEP > len(flags) // STEP:
+            if total is None and stop // DOCUMENTS_STEP > len(flags) // DOCUMENTS_STEP:
                 self._check_bound(stop, growing=True)
                 expected = self._expected() or 0
                 for column in [*self.keys, *columns]:
@@ -615,14 +615,15 @@ class Corpus:
         because only the bytes tell copies apart.
         """
         needed = np.zeros(self.total, np.bool_)  # by the first document with a content
-        pieces = [slice(start, min(start + STEP, self.total)) for start in range(0, self.total, STEP)]
-        for piece in pieces:
-            some = firsts[piece]
-            wanted = compared[piece] | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
+        starts = range(0, self.total, DOCUMENTS_STEP)
+        chunks = [slice(start, min(start + DOCUMENTS_STEP, self.total)) for start in starts]
+        for chunk in chunks:
+            some = firsts[chunk]
+            wanted = compared[chunk] | (some != np.arange(chunk.start, chunk.stop, dtype=np.int32))
             needed[some[wanted & (some >= 0)]] = True
-        for piece in pieces:  # the flags of first documents, which are read here, do not change
-            some = firsts[piece]
-            needed[piece] = (some >= 0) & needed[some]
+        for chunk in chunks:  # the flags of first documents, which are read here, do not change
+            some = firsts[chunk]
+            needed[chunk] = (some >= 0) & needed[some]
         return positions_of(needed)
 
     def free_texts(self) -> None:

@@ -42,7 +42,7 @@ MAX_WINDOW = 1 << 24
 BATCH_TEXTS = 1 << 12  # texts in a batch for a thread, at most,
 BATCH_BYTES = 1 << 20  # and about so many bytes
 CHUNK_BYTES = 1 << 22  # of stored text that are put together; a limit counts pieces of memory that are so large
-STEP = 1 << 12  # documents whose keys are looked up at once
+DOCUMENTS_STEP = 1 << 12  # documents whose keys are looked up at once
 DECIDED = 1 << 16  # runs that are decided at once
 SORT_BYTES = 24  # per key that is sorted: itself, a copy, and flags
 MAX_PARTS = 1 << 12
@@ -308,7 +308,7 @@ class _Finding:
         for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
             flags = np.zeros(end - offset, np.bool_)
             while at < end:
-                counts = self.counts.read(at, min(at + STEP, end))
+                counts = self.counts.read(at, min(at + DOCUMENTS_STEP, end))
                 keys = self.keys.read(key_at, key_at + int(counts.sum()))
                 flags[at - offset : at - offset + len(counts)] = table.has_any(keys, counts)
                 at, key_at = at + len(counts), key_at + len(keys)

@@ -20,8 +20,8 @@ from lsh.segments.disk import Disk, DiskFile
 from lsh.segments.file_format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE
 from lsh.segments.searching import block_sums, merged, sorted_keys
 from lsh.segments.segment import (
+    DOCUMENTS_STEP,
     KEY_SECTIONS,
-    STEP,
     Chunk,
     DocumentBatch,
     Kept,
@@ -221,7 +221,7 @@ def merge_segments(
     count = sum(part.documents if keep is None else int(keep.sum()) for part, keep in zip(parts, kept))
     writer = SegmentWriter(disk, folder, name)
     try:
-        keyed = _merge_keys(writer, parts, arrival_ranks(parts, kept, np.uint32, STEP))
+        keyed = _merge_keys(writer, parts, arrival_ranks(parts, kept, np.uint32, DOCUMENTS_STEP))
         writer.section("sketches", _kept_items(parts, kept, "sketches", parts[0].layout.components))
         _merge_ids(writer, parts, kept)
         times = _merge_times(writer, parts, kept)
@@ -258,7 +258,7 @@ def _kept_items(parts: list[Segment], kept: Kept, name: str, width: int) -> Iter
 
 def _ordered(parts: list[Segment], kept: Kept, read: Callable[[int, int, int], Array]) -> Iterator[Array]:
     """Yield the items of documents which are kept, in order; `read` returns those of a range of a segment."""
-    return (items_in_order(chunks, read) for chunks in arrival_steps(parts, kept, STEP))
+    return (items_in_order(chunks, read) for chunks in arrival_steps(parts, kept, DOCUMENTS_STEP))
 
 
 def _merge_ids(writer: SegmentWriter, parts: list[Segment], kept: Kept) -> None:
@@ -286,7 +286,7 @@ def _kept_codes(parts: list[Segment], kept: Kept, sizes: list[Array]) -> Iterato
         codes = parts[part].codes_between(start, int(numbers[-1]) + 1)
         return codes if len(codes) == len(numbers) else [codes[i] for i in (numbers - start).tolist()]
 
-    for chunks in arrival_steps(parts, kept, STEP):
+    for chunks in arrival_steps(parts, kept, DOCUMENTS_STEP):
         codes = values_in_order(chunks, read)
         sizes.append(np.fromiter(map(len, codes), np.uint64, len(codes)))
         yield np.frombuffer(b"".join(codes), np.uint8)

@@ -28,7 +28,7 @@ from lsh.segments.file_format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HE
 from lsh.segments.searching import Blocks, SortedKeys
 from lsh.typing import DocId
 
-STEP = 1 << 16  # documents that are read at once
+DOCUMENTS_STEP = 1 << 16  # documents that are read at once
 KEY_SECTIONS = (("keys", "<u8"), ("numbers", "<u4"))  # of each band and of the ids
 
 
@@ -347,8 +347,8 @@ class Segment:
 
     def all_codes(self) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the number of the first document of a part, and the encoded ids of the part, in order."""
-        for start in range(0, self.documents, STEP):
-            yield start, self.codes_between(start, min(start + STEP, self.documents))
+        for start in range(0, self.documents, DOCUMENTS_STEP):
+            yield start, self.codes_between(start, min(start + DOCUMENTS_STEP, self.documents))
 
     def times(self, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
         """Return the times of documents, NO_TIME for none."""
@@ -433,8 +433,8 @@ class Segment:
                 raise self.damage("an id is not found by its hash")
             self.ids(numbers)
         if self.layout.texts:
-            for start in range(0, self.documents, STEP):
-                self.texts(np.arange(start, min(start + STEP, self.documents)))
+            for start in range(0, self.documents, DOCUMENTS_STEP):
+                self.texts(np.arange(start, min(start + DOCUMENTS_STEP, self.documents)))
 
 
 # ---- the order of arrival ----

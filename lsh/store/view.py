@@ -25,7 +25,7 @@ from lsh.segments.segment import DocumentBatch, Segment, arrival_steps, items_in
 from lsh.store.memtable import MemTable
 from lsh.typing import DocId, Lookup
 
-STEP = 1 << 12  # documents that are listed at once
+DOCUMENTS_STEP = 1 << 12  # documents that are listed at once
 
 
 Value = TypeVar("Value")
@@ -230,11 +230,11 @@ class View:
     def in_order(self, read: Callable[[int, NDArray[np.int64]], Iterable[Value]]) -> Iterator[Value]:
         """Yield values of all documents in order; `read` returns those of documents of one part."""
         segments, kept = [held.segment for held in self.held], [held.kept_mask() for held in self.held]
-        for chunks in arrival_steps(segments, kept, STEP):
+        for chunks in arrival_steps(segments, kept, DOCUMENTS_STEP):
             yield from values_in_order(chunks, read)
         alive = self.recent.alive()
-        for start in range(0, len(alive), STEP):
-            yield from read(IN_LOG, alive[start : start + STEP])
+        for start in range(0, len(alive), DOCUMENTS_STEP):
+            yield from read(IN_LOG, alive[start : start + DOCUMENTS_STEP])
 
     # ---- search ----
 
@@ -252,7 +252,7 @@ class View:
         for held in self.held:
             held.segment.verify()
         segments = [held.segment for held in self.held]
-        for chunks in arrival_steps(segments, [None] * len(segments), STEP):
+        for chunks in arrival_steps(segments, [None] * len(segments), DOCUMENTS_STEP):
             arrivals = items_in_order(chunks, lambda part, start, stop: segments[part].arrivals(start, stop))
             if (arrivals[1:] <= arrivals[:-1]).any():
                 raise segments[chunks[0].segment].damage("another segment has a document with the same arrival")

@@ -296,12 +296,12 @@ def _add_documents(index: Index, documents: NewDocuments, meter: console.Meter, 
             console.say("the index has changed since then: what was removed or replaced is not added again")
     added, committed, kept = 0, time.monotonic(), 0
     try:
-        for part in documents.read(file, count):
-            index.add_docs(part.texts, part.ids, times=part.times, missing="empty", num_threads=num_threads)
-            added += len(part.ids)
+        for batch in documents.read(file, count):
+            index.add_docs(batch.texts, batch.ids, times=batch.times, missing="empty", num_threads=num_threads)
+            added += len(batch.ids)
             meter.reading("adding")
             if added >= COMMIT_DOCUMENTS or time.monotonic() - committed >= COMMIT_SECONDS:
-                place = {"file": part.file, "count": part.end, "time": int(time.time()), "state": index._additions}
+                place = {"file": batch.file, "count": batch.end, "time": int(time.time()), "state": index._additions}
                 index._commit({**others, own: place} if own else others)
                 added, committed, kept = 0, time.monotonic(), kept + added
     except KeyboardInterrupt:

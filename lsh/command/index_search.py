@@ -151,15 +151,15 @@ def _of_files(
     namespace: argparse.Namespace, index: Index, documents: NewDocuments, meter: console.Meter
 ) -> Iterator[Answer]:
     """Yield the matches of the documents of files."""
-    for part in documents.read():
+    for batch in documents.read():
         found = index.query_docs(
-            part.texts,
+            batch.texts,
             top=namespace.top,
             min_similarity=namespace.min_similarity,
             missing="empty",
             num_threads=namespace.num_threads,
         )
-        yield from zip(part.ids, found)
+        yield from zip(batch.ids, found)
         meter.reading("asking")
     meter.reading("asking")
 

@@ -86,14 +86,14 @@ def run(namespace: argparse.Namespace) -> None:
         opened.enter_context(documents)
         meter = console.progress(namespace.quiet, namespace.output, [documents], namespace.verbose)
         target = opened.enter_context(files.Target(namespace.output))
-        for part in documents.read():
+        for batch in documents.read():
             if namespace.check:
-                verdicts = screen.check_docs(part.texts, missing="empty", num_threads=workers)
+                verdicts = screen.check_docs(batch.texts, missing="empty", num_threads=workers)
             else:
                 verdicts = screen.submit_docs(
-                    part.texts, part.ids, times=part.times, missing="empty", num_threads=workers
+                    batch.texts, batch.ids, times=batch.times, missing="empty", num_threads=workers
                 )
-            for identity, (decision, matches) in zip(part.ids, verdicts):
+            for identity, (decision, matches) in zip(batch.ids, verdicts):
                 decisions[decision] += 1
                 target.write(indexing.line(identity, matches, decision=decision))
             meter.reading("screening")

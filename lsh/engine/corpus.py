@@ -26,7 +26,7 @@ from lsh.engine.deciding import write_links
 from lsh.engine.matching import Matching
 from lsh.links.comparing import Similarity
 from lsh.links.linking import BandLinks, Links, LowBits, Order, positions_of
-from lsh.sketch.hasher import batch_fingerprints, work_shares
+from lsh.sketch.hasher import batch_extents, batch_fingerprints
 from lsh.sketch.sketch_filter import num_words
 from lsh.text.batch import Batch, content_keys, extent, num_bytes, same_texts
 from lsh.text.collections import TextSource, each_piece, is_selection
@@ -34,7 +34,7 @@ from lsh.text.sets import MAX_CACHED, MAX_SPLIT
 from lsh.text.shingling import sets_maker
 from lsh.typing import Piece, Pieces, Progress, Texts, TextsOrCallable
 
-STEP = 1 << 16  # documents in a step, and between two checks of the bound
+DOCUMENTS_STEP = 1 << 16  # documents in a step, and between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
 MIN_FAMILIES = 1 << 26  # bytes of the families of all threads under a bound: see `lsh.links.families.Family`
 FAMILY_BYTES = 4096  # per document of the largest component, for its family, where that is more
@@ -52,8 +52,8 @@ ENCODED = 1 << 24  # bytes of texts of a list that are read again at once
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 SPLIT_UNDER_BOUND = 1 << 19  # shingles of a long text, 16 bytes each, for each of the two that a thread compares
 MAX_READ = 1 << 25  # bytes of streamed texts that are read ahead under a bound
-MAX_SHARE = 1 << 11  # texts in a share of work for a thread
-SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
+MAX_BATCH = 1 << 11  # texts in a batch for a thread
+BATCH_FACTOR = 4  # times the bytes of a batch in `MinHasher.fingerprints`, because more is computed for each text here
 
 
 def _between(ascending: Array, start: int, stop: int) -> slice:
@@ -375,26 +375,26 @@ class Corpus:
         self._check_bound(total or 0)
         budget.check_space((total or 0) * sum(column.row_size for column in [*self.keys, *columns]))
 
-        def shares() -> Iterator[tuple[int, Callable[[], Batch], int]]:
-            """Yield shares of work: the position after the last text, a function that makes a batch, and its size.
+        def batches() -> Iterator[tuple[int, Callable[[], Batch], int]]:
+            """Yield of each batch the position after its last text, a function that makes it, and its size.
 
             The size is that of the texts in bytes, if they are in memory only until they are processed.
             """
             for collection, reading in zip(self.collections, readings):
                 counted = budget.is_bounded and not collection.is_held
                 for first, piece in reading:
-                    for start, stop in work_shares(hasher, piece, MAX_SHARE, SHARE_FACTOR):
+                    for start, stop in batch_extents(hasher, piece, MAX_BATCH, BATCH_FACTOR):
                         make_batch = partial(collection.batch, first, piece, start, stop)
                         size = num_bytes(piece, start, stop) if counted else 0
                         yield self.offsets[-1] + first + stop, make_batch, size
                 self.offsets.append(self.offsets[-1] + (collection.size or 0))
 
-        def size_of(share: tuple[int, Callable[[], Batch], int]) -> int:
-            return share[2]
+        def size_of(batch: tuple[int, Callable[[], Batch], int]) -> int:
+            return batch[2]
 
-        def arrays_of(share: tuple[int, Callable[[], Batch], int]) -> tuple[int, list[Array], int]:
+        def arrays_of(batch: tuple[int, Callable[[], Batch], int]) -> tuple[int, list[Array], int]:
             """Return the position after the last text, the arrays for these texts, and how many are missing."""
-            stop, make_batch, _ = share
+            stop, make_batch, _ = batch
             raw = make_batch()
             rows = batch_fingerprints(hasher, raw)
             content = np.empty(len(raw), np.uint64)
@@ -404,9 +404,9 @@ class Corpus:
             found = [bands.keys(rows), sketches, *packed, content, raw.sizes(), ~hasher.is_empty(rows)]
             return stop, found, raw.num_missing
 
-        in_order = map_in_order(arrays_of, shares(), self.num_threads, size_of, MAX_READ)
+        in_order = map_in_order(arrays_of, batches(), self.num_threads, size_of, MAX_READ)
         for stop, (keys, *rows), missing in in_order:
-            if total is None and stop // STEP > len(flags) // STEP:
+            if total is None and stop // DOCUMENTS_STEP > len(flags) // DOCUMENTS_STEP:
                 self._check_bound(stop, growing=True)
                 expected = self._expected() or 0
                 for column in [*self.keys, *columns]:
@@ -615,14 +615,15 @@ class Corpus:
         because only the bytes tell copies apart.
         """
         needed = np.zeros(self.total, np.bool_)  # by the first document with a content
-        pieces = [slice(start, min(start + STEP, self.total)) for start in range(0, self.total, STEP)]
-        for piece in pieces:
-            some = firsts[piece]
-            wanted = compared[piece] | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
+        starts = range(0, self.total, DOCUMENTS_STEP)
+        chunks = [slice(start, min(start + DOCUMENTS_STEP, self.total)) for start in starts]
+        for chunk in chunks:
+            some = firsts[chunk]
+            wanted = compared[chunk] | (some != np.arange(chunk.start, chunk.stop, dtype=np.int32))
             needed[some[wanted & (some >= 0)]] = True
-        for piece in pieces:  # the flags of first documents, which are read here, do not change
-            some = firsts[piece]
-            needed[piece] = (some >= 0) & needed[some]
+        for chunk in chunks:  # the flags of first documents, which are read here, do not change
+            some = firsts[chunk]
+            needed[chunk] = (some >= 0) & needed[some]
         return positions_of(needed)
 
     def free_texts(self) -> None:

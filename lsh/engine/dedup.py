@@ -23,7 +23,7 @@ from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget, SpilledColumn, bounded
 from lsh.base.progress import checked_progress
 from lsh.engine import partitions
-from lsh.engine.corpus import STEP, Collection, CollisionError, Corpus
+from lsh.engine.corpus import DOCUMENTS_STEP, Collection, CollisionError, Corpus
 from lsh.engine.index_candidates import IndexCandidates
 from lsh.engine.index_source import IndexSnapshot, IndexSource
 from lsh.engine.layout import Layout, Partition
@@ -474,7 +474,8 @@ def _found(
             corpus.report("comparing", done + last - document, total)
 
         make_pairs = partial(_make_pairs, partition, firsts, matching.min_similarity)
-        for numbers, partners, values in partitions.pairs(make_pairs, last, stop, num_threads, told, partitions.STEP):
+        step = partitions.DOCUMENTS_STEP
+        for numbers, partners, values in partitions.pairs(make_pairs, last, stop, num_threads, told, step):
             yield documents[numbers], documents[partners] - np.int32(offset), values
 
     stored, bounds = budget.column(PAIR), [0]
@@ -582,27 +583,27 @@ def _removed(layout: Layout, decided: partitions.ClusterResult, keeps: NDArray[n
     A copy gets the decision of the first copy. Besides the table, this takes about 8 bytes for each removed document.
     """
     first, distinct, copies = layout.firsts, layout.documents, layout.copies(len(keeps))
-    for at in range(0, len(decided.documents), STEP):
-        keeps[distinct[decided.documents[at : at + STEP]]] = False
+    for at in range(0, len(decided.documents), DOCUMENTS_STEP):
+        keeps[distinct[decided.documents[at : at + DOCUMENTS_STEP]]] = False
     keeps[copies] = False
     places = positions_of(~keeps)
     removed = np.empty(len(places), [*REMOVED, SIDE] if with_sides else REMOVED)
     removed["document"] = places
-    for at in range(0, len(decided.documents), STEP):
-        some = slice(at, at + STEP)
+    for at in range(0, len(decided.documents), DOCUMENTS_STEP):
+        some = slice(at, at + DOCUMENTS_STEP)
         rows = np.searchsorted(places, distinct[decided.documents[some]])
         removed["kept"][rows] = distinct[decided.witnesses[some]]
         removed["similarity"][rows] = decided.similarities[some]
-    for at in range(0, len(copies), STEP):
-        own = copies[at : at + STEP]
+    for at in range(0, len(copies), DOCUMENTS_STEP):
+        own = copies[at : at + DOCUMENTS_STEP]
         originals = first[own]
         rows, source = np.searchsorted(places, own), np.searchsorted(places, originals)
         source = np.minimum(source, len(places) - 1)
         is_removed = places[source] == originals
         removed["kept"][rows] = np.where(is_removed, removed["kept"][source], originals)
         removed["similarity"][rows] = np.where(is_removed, removed["similarity"][source], 1.0)
-    for at in range(0, len(removed), STEP):
-        part = removed[at : at + STEP]
+    for at in range(0, len(removed), DOCUMENTS_STEP):
+        part = removed[at : at + DOCUMENTS_STEP]
         part["identical"] = first[part["document"]] == first[part["kept"]]
         _set_position(part, "kept", part["kept"], len(keeps))
     return removed

@@ -19,7 +19,7 @@ from lsh.engine.placing import ends_of
 from lsh.text.batch import Batch, content_keys
 from lsh.typing import DocId, Progress
 
-STEP = 1 << 16  # members whose sketches are read at once
+SKETCHES_STEP = 1 << 16  # members whose sketches are read at once
 TEXTS_STEP = 1 << 10  # members whose texts are read at once
 SPARE = 1 << 20  # places of one band that are found repeatedly before each is kept once
 MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the products of different numbers differ
@@ -80,8 +80,8 @@ class IndexCandidates(CandidateSource):
             all_keys[np.searchsorted(self.places, places)] = keys
             column.append(all_keys)
         self._found.clear()
-        for start in range(0, count, STEP):
-            rows = self.snapshot.sketches(self.places[start : start + STEP])
+        for start in range(0, count, SKETCHES_STEP):
+            rows = self.snapshot.sketches(self.places[start : start + SKETCHES_STEP])
             corpus.append_sketches(rows.astype(corpus.sketches.dtype))
             corpus.budget.release()
         self._read(self._possible_copies(corpus) if self.snapshot.has_texts else np.empty(0, np.int64))

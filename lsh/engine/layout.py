@@ -21,7 +21,7 @@ from lsh.links.comparing import Similarity
 from lsh.links.linking import Order
 from lsh.text.batch import Batch, same_texts
 
-STEP = 1 << 16  # documents in a step
+DOCUMENTS_STEP = 1 << 16  # documents at once
 SMALLEST_PARTITION = 1 << 20  # bytes
 
 
@@ -108,15 +108,15 @@ class Layout:
     def copies(self, stop: int) -> Array:
         """Return the positions below `stop` of documents whose first copy is another one, int32."""
         found = [np.empty(0, np.int32)]
-        for start in range(0, stop, STEP):
-            some = self.firsts[start : min(start + STEP, stop)]
+        for start in range(0, stop, DOCUMENTS_STEP):
+            some = self.firsts[start : min(start + DOCUMENTS_STEP, stop)]
             is_copy = (some >= 0) & (some != np.arange(start, start + len(some), dtype=np.int32))
             found.append(np.flatnonzero(is_copy).astype(np.int32) + np.int32(start))
         return np.concatenate(found)
 
     def _set_numbers(self) -> None:
-        for start in range(0, len(self.documents), STEP):
-            some = self.documents[start : start + STEP]
+        for start in range(0, len(self.documents), DOCUMENTS_STEP):
+            some = self.documents[start : start + DOCUMENTS_STEP]
             self._numbers[some] = np.arange(start, start + len(some), dtype=np.int32)
 
     def partitions(self, min_equal: int) -> Iterator[Partition]:

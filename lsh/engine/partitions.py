@@ -21,7 +21,7 @@ from lsh.links.comparing import Pairs
 
 TASK = 512  # documents that a thread decides in one call; a component that has more is decided alone
 FAMILY = 128  # documents; one that meets most of so many that are kept, or more, is compared with all of these at once
-STEP = 1024  # documents whose pairs a thread finds in one call
+DOCUMENTS_STEP = 1024  # documents whose pairs a thread finds in one call
 MOST_PAIRS = 1 << 16  # candidates of the documents whose pairs a thread finds in one call; one may have more
 
 
@@ -205,7 +205,7 @@ def pairs(
     stop: int,
     num_threads: int,
     report: Callable[[int], object],
-    step: int = STEP,
+    step: int = DOCUMENTS_STEP,
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Yield the pairs of the documents from `first` downwards, but not of `stop`, in that order.
 

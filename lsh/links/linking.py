@@ -32,7 +32,7 @@ RARE = 64  # the most frequent of them is at most one in so many, a quarter of t
 MAX_PARTS = 1 << 12
 FEW_PARTS = 4  # for one thread; several threads read the keys more often, which takes longest where parts are many
 LIMIT = 1 << 16  # a document is compared with so many others of a bucket at most, to find its group
-PIECE = 1 << 16  # pairs that are made at once
+CHUNK = 1 << 16  # pairs that are made at once
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: a product has its best bits at the top
 HALF = np.uint64(32)  # of its bits
 
@@ -40,8 +40,8 @@ HALF = np.uint64(32)  # of its bits
 def positions_of(flags: Array, start: int = 0) -> Array:
     """Return the places where `flags` is true, numbered from `start`: int32, ascending. Takes no other memory."""
     found, filled = np.empty(np.count_nonzero(flags), np.int32), 0
-    for begin in range(0, len(flags), PIECE):
-        here = np.flatnonzero(flags[begin : begin + PIECE])
+    for begin in range(0, len(flags), CHUNK):
+        here = np.flatnonzero(flags[begin : begin + CHUNK])
         found[filled : filled + len(here)] = here + (start + begin)
         filled += len(here)
     return found
@@ -250,7 +250,7 @@ class Links:
             return firsts
         for part in range(self._parts):
             held: list[tuple[Array, Array]] = []
-            count, room = 0, max(self._keys // self._parts, PIECE)
+            count, room = 0, max(self._keys // self._parts, CHUNK)
             for own, numbers, _ in self._rows(keys, part):
                 held.append((own, numbers))
                 count += len(own)
@@ -261,8 +261,8 @@ class Links:
         changed = self._order.given is not None  # then an earlier document may have come later
         while changed:
             changed = False
-            for start in range(0, len(firsts), PIECE):
-                some = firsts[start : start + PIECE]
+            for start in range(0, len(firsts), CHUNK):
+                some = firsts[start : start + CHUNK]
                 earlier = np.where(some >= 0, firsts[some], np.int32(-1))
                 changed |= not np.array_equal(earlier, some)
                 some[:] = earlier

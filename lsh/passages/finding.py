@@ -39,10 +39,10 @@ __all__ = ["find_passages"]
 
 MIN_WINDOW = 8  # bytes of the shortest passage
 MAX_WINDOW = 1 << 24
-SHARE_TEXTS = 1 << 12  # texts in a share of work for a thread, at most,
-SHARE_BYTES = 1 << 20  # and about so many bytes
+BATCH_TEXTS = 1 << 12  # texts in a batch for a thread, at most,
+BATCH_BYTES = 1 << 20  # and about so many bytes
 CHUNK_BYTES = 1 << 22  # of stored text that are put together; a limit counts pieces of memory that are so large
-STEP = 1 << 12  # documents whose keys are looked up at once
+DOCUMENTS_STEP = 1 << 12  # documents whose keys are looked up at once
 DECIDED = 1 << 16  # runs that are decided at once
 SORT_BYTES = 24  # per key that is sorted: itself, a copy, and flags
 MAX_PARTS = 1 << 12
@@ -244,16 +244,16 @@ class _Finding:
         total = None if None in known else sum(filter(None, known))
         self._check_bound(total or 0, False)  # an error before any work, where the number is known
 
-        def values_of(share: _Share) -> tuple[list[Array], int]:
-            batch = share.make_batch()
+        def values_of(lazy: _LazyBatch) -> tuple[list[Array], int]:
+            batch = lazy.make_batch()
             content = np.empty(len(batch), np.uint64)
             content_keys(batch, self.secret, content)
             return [*self.compare.keys(batch), batch.sizes(), content], batch.num_missing
 
         for collection in self.collections:
             done = self.offsets[-1]
-            shares = self._shares(collection, collection.pieces())
-            for values, missing in map_in_order(values_of, shares, self.run.num_threads, SIZE_OF, MAX_READ):
+            batches = self._batches(collection, collection.pieces())
+            for values, missing in map_in_order(values_of, batches, self.run.num_threads, SIZE_OF, MAX_READ):
                 for column, more in zip((self.keys, self.counts, self.sizes, self.content), values):
                     column.append(more)
                 self.num_missing += missing
@@ -274,13 +274,13 @@ class _Finding:
             raise bound_error(self.budget.bound, count, each, expected, growing)
         self.budget.reserve(count * each)
 
-    def _shares(self, collection: Collection, pieces: Iterator[tuple[int, Piece]]) -> Iterator[_Share]:
-        """Yield shares of work of some pieces."""
+    def _batches(self, collection: Collection, pieces: Iterator[tuple[int, Piece]]) -> Iterator[_LazyBatch]:
+        """Yield the batches of some pieces."""
         counted = self.budget.is_bounded and not collection.is_held
         for first, piece in pieces:
-            for start, stop in extents(piece, SHARE_TEXTS, SHARE_BYTES):
+            for start, stop in extents(piece, BATCH_TEXTS, BATCH_BYTES):
                 size = num_bytes(piece, start, stop) if counted else 0
-                yield _Share(partial(collection.batch, first, piece, start, stop), size)
+                yield _LazyBatch(partial(collection.batch, first, piece, start, stop), size)
 
     def _repeated(self) -> KeyTable:
         """Return a table of the keys that occur more than once."""
@@ -308,7 +308,7 @@ class _Finding:
         for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
             flags = np.zeros(end - offset, np.bool_)
             while at < end:
-                counts = self.counts.read(at, min(at + STEP, end))
+                counts = self.counts.read(at, min(at + DOCUMENTS_STEP, end))
                 keys = self.keys.read(key_at, key_at + int(counts.sum()))
                 flags[at - offset : at - offset + len(counts)] = table.has_any(keys, counts)
                 at, key_at = at + len(counts), key_at + len(keys)
@@ -319,28 +319,28 @@ class _Finding:
                 return self.content.take(positions + np.int32(offset))
 
             batches = collection.needed_texts(needed, content_of, self.secret, self.run.report)
-            shares = self._needed_shares(collection, batches)
-            for share, (runs, data) in map_in_order(
-                lambda share: (share, self.compare.runs(share.make_batch(), table)),
-                shares,
+            divided = self._divided(collection, batches)
+            for lazy, (runs, data) in map_in_order(
+                lambda lazy: (lazy, self.compare.runs(lazy.make_batch(), table)),
+                divided,
                 self.run.num_threads,
                 SIZE_OF,
                 MAX_READ,
             ):
-                stored.append(share.positions[runs[:, 0]].astype(np.int64) + offset, runs, data)
+                stored.append(lazy.positions[runs[:, 0]].astype(np.int64) + offset, runs, data)
             self.num_runs.append(len(self.runs))
         stored.flush()
         for column in (self.keys, self.counts, self.content):
             column.free()
 
-    def _needed_shares(self, collection: Collection, batches: Iterator[tuple[Array, Batch]]) -> Iterator[_Share]:
-        """Yield shares of work of batches, with the positions of their texts."""
+    def _divided(self, collection: Collection, batches: Iterator[tuple[Array, Batch]]) -> Iterator[_LazyBatch]:
+        """Divide batches into those for threads, with the positions of their texts."""
         counted = self.budget.is_bounded and not collection.is_held
         for positions, batch in batches:
-            for start, stop in extents(batch, SHARE_TEXTS, SHARE_BYTES):
+            for start, stop in extents(batch, BATCH_TEXTS, BATCH_BYTES):
                 size = num_bytes(batch, start, stop) if counted else 0
                 make_batch = partial(Batch, batch, start=start, stop=stop)
-                yield _Share(make_batch, size, positions[start:stop])
+                yield _LazyBatch(make_batch, size, positions[start:stop])
 
     # ---- decisions ----
 
@@ -426,7 +426,7 @@ class _Finding:
         return Passages(spans, emptied, new, counts, parameters)
 
 
-class _Share(NamedTuple):
+class _LazyBatch(NamedTuple):
     """Texts that a thread works on: a function that makes their batch, their size, and their positions."""
 
     make_batch: Callable[[], Batch]
@@ -434,7 +434,7 @@ class _Share(NamedTuple):
     positions: Array = np.empty(0, np.int32)
 
 
-SIZE_OF = attrgetter("size")  # of a share
+SIZE_OF = attrgetter("size")  # of a batch
 
 
 def _repeated_of(keys: SpilledColumn, part: int, parts: int) -> Array:

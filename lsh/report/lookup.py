@@ -19,7 +19,7 @@ from lsh.text.collections import each_piece
 from lsh.typing import Indexed, Text, TextsByPosition, TextStream
 
 MAX_NAME_LENGTH = 120  # characters that are shown of an id or a source
-PIECE = 1 << 10  # texts of a stream that are held at once
+MAX_PIECE = 1 << 10  # texts of a stream that are held at once
 
 
 class TextLookup:
@@ -100,7 +100,7 @@ class TextLookup:
 
     def _streamed(self) -> Iterator[object]:
         """Yield the texts of the callable, which may be those of Arrow columns."""
-        for piece in () if self._stream is None else each_piece(self._name, self._stream(), PIECE):
+        for piece in () if self._stream is None else each_piece(self._name, self._stream(), MAX_PIECE):
             yield from piece if isinstance(piece, tuple) else Batch(piece, 0, True).tolist()
 
     def shown_id(self, position: int) -> Html:

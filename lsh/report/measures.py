@@ -22,7 +22,7 @@ from lsh.sketch.sketch_filter import LOSS
 from lsh.typing import Clusters, Indexed, Verify
 
 MIN_PAIRS = 20  # to measure a recall
-STEP = 1 << 16  # documents that are counted at once
+DOCUMENTS_STEP = 1 << 16  # documents that are counted at once
 ALARMING_LOSS = 0.3  # share of a source's documents: sources that lose more are named
 # Where classes of cluster sizes begin.
 SIZE_CLASSES = (2, 3, 4, 5, 10, 20, 50, 100, 1000, 10_000, 100_000)
@@ -229,7 +229,8 @@ def count_by_source(labels: Indexed, keep: NDArray[np.bool_]) -> list[SourceCoun
     """Return the sources, ordered by the share that they lose, the largest first."""
     checked_length("sources", labels, len(keep))
     counts: dict[str, list[int]] = {}
-    flags = (kept for start in range(0, len(keep), STEP) for kept in keep[start : start + STEP].tolist())
+    starts = range(0, len(keep), DOCUMENTS_STEP)
+    flags = (kept for start in starts for kept in keep[start : start + DOCUMENTS_STEP].tolist())
     for label, kept in zip(labels, flags):
         count = counts.setdefault("" if label is None else decoded(label), [0, 0])
         count[0] += 1

@@ -20,11 +20,11 @@ from lsh.segments.disk import Disk, DiskFile
 from lsh.segments.file_format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE
 from lsh.segments.searching import block_sums, merged, sorted_keys
 from lsh.segments.segment import (
+    DOCUMENTS_STEP,
     KEY_SECTIONS,
-    STEP,
+    Chunk,
     DocumentBatch,
     Kept,
-    Piece,
     Segment,
     SegmentInfo,
     arrival_ranks,
@@ -221,7 +221,7 @@ def merge_segments(
     count = sum(part.documents if keep is None else int(keep.sum()) for part, keep in zip(parts, kept))
     writer = SegmentWriter(disk, folder, name)
     try:
-        keyed = _merge_keys(writer, parts, arrival_ranks(parts, kept, np.uint32, STEP))
+        keyed = _merge_keys(writer, parts, arrival_ranks(parts, kept, np.uint32, DOCUMENTS_STEP))
         writer.section("sketches", _kept_items(parts, kept, "sketches", parts[0].layout.components))
         _merge_ids(writer, parts, kept)
         times = _merge_times(writer, parts, kept)
@@ -258,7 +258,7 @@ def _kept_items(parts: list[Segment], kept: Kept, name: str, width: int) -> Iter
 
 def _ordered(parts: list[Segment], kept: Kept, read: Callable[[int, int, int], Array]) -> Iterator[Array]:
     """Yield the items of documents which are kept, in order; `read` returns those of a range of a segment."""
-    return (items_in_order(pieces, read) for pieces in arrival_steps(parts, kept, STEP))
+    return (items_in_order(chunks, read) for chunks in arrival_steps(parts, kept, DOCUMENTS_STEP))
 
 
 def _merge_ids(writer: SegmentWriter, parts: list[Segment], kept: Kept) -> None:
@@ -286,8 +286,8 @@ def _kept_codes(parts: list[Segment], kept: Kept, sizes: list[Array]) -> Iterato
         codes = parts[part].codes_between(start, int(numbers[-1]) + 1)
         return codes if len(codes) == len(numbers) else [codes[i] for i in (numbers - start).tolist()]
 
-    for pieces in arrival_steps(parts, kept, STEP):
-        codes = values_in_order(pieces, read)
+    for chunks in arrival_steps(parts, kept, DOCUMENTS_STEP):
+        codes = values_in_order(chunks, read)
         sizes.append(np.fromiter(map(len, codes), np.uint64, len(codes)))
         yield np.frombuffer(b"".join(codes), np.uint8)
 
@@ -331,22 +331,22 @@ def _merge_times(writer: SegmentWriter, parts: list[Segment], kept: Kept) -> tup
 
 def _merged_texts(blocks: _TextBlocks, parts: list[Segment], kept: Kept) -> Iterator[Array]:
     """Yield the blocks of texts; blocks of one part without removed documents are copied as they are."""
-    for pieces in arrival_steps(parts, kept, TEXTS_STEP):
-        if len(pieces) == 1 and pieces[0].chosen is None:
-            yield from _copied_blocks(blocks, parts[pieces[0].segment], pieces[0])
+    for chunks in arrival_steps(parts, kept, TEXTS_STEP):
+        if len(chunks) == 1 and chunks[0].chosen is None:
+            yield from _copied_blocks(blocks, parts[chunks[0].segment], chunks[0])
         else:
-            yield from blocks.packed(values_in_order(pieces, lambda part, numbers: parts[part].texts(numbers)))
+            yield from blocks.packed(values_in_order(chunks, lambda part, numbers: parts[part].texts(numbers)))
 
 
-def _copied_blocks(blocks: _TextBlocks, part: Segment, piece: Piece) -> Iterator[Array]:
-    """Yield the blocks that have the texts of a piece, each once, and remember where each text is."""
-    places = part.checked("text_places", TEXT_PLACE, piece.start, piece.stop).copy()
+def _copied_blocks(blocks: _TextBlocks, part: Segment, chunk: Chunk) -> Iterator[Array]:
+    """Yield the blocks that have the texts of a chunk, each once, and remember where each text is."""
+    places = part.checked("text_places", TEXT_PLACE, chunk.start, chunk.stop).copy()
     named, own = np.unique(places["block"], return_inverse=True)
     if int(named[-1]) >= len(part.section("text_sizes", "<u4")):
         raise part.damage("a text is in no block")
     first = len(blocks.ends)
     new = named.tolist()
-    if blocks.copied == (part, new[0]):  # by the piece before, as the last one
+    if blocks.copied == (part, new[0]):  # by the chunk before, as the last one
         first, new = first - 1, new[1:]
     places["block"] = first + own.reshape(-1)
     blocks.places.append(places)

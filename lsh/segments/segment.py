@@ -28,7 +28,7 @@ from lsh.segments.file_format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HE
 from lsh.segments.searching import Blocks, SortedKeys
 from lsh.typing import DocId
 
-STEP = 1 << 16  # documents that are read at once
+DOCUMENTS_STEP = 1 << 16  # documents that are read at once
 KEY_SECTIONS = (("keys", "<u8"), ("numbers", "<u4"))  # of each band and of the ids
 
 
@@ -347,8 +347,8 @@ class Segment:
 
     def all_codes(self) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the number of the first document of a part, and the encoded ids of the part, in order."""
-        for start in range(0, self.documents, STEP):
-            yield start, self.codes_between(start, min(start + STEP, self.documents))
+        for start in range(0, self.documents, DOCUMENTS_STEP):
+            yield start, self.codes_between(start, min(start + DOCUMENTS_STEP, self.documents))
 
     def times(self, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
         """Return the times of documents, NO_TIME for none."""
@@ -433,8 +433,8 @@ class Segment:
                 raise self.damage("an id is not found by its hash")
             self.ids(numbers)
         if self.layout.texts:
-            for start in range(0, self.documents, STEP):
-                self.texts(np.arange(start, min(start + STEP, self.documents)))
+            for start in range(0, self.documents, DOCUMENTS_STEP):
+                self.texts(np.arange(start, min(start + DOCUMENTS_STEP, self.documents)))
 
 
 # ---- the order of arrival ----
@@ -445,7 +445,7 @@ Kept = Sequence[NDArray[np.bool_] | None]  # which documents of each segment are
 Value = TypeVar("Value")
 
 
-class Piece(NamedTuple):
+class Chunk(NamedTuple):
     """Documents start to stop - 1 of a segment, and where each one that is kept is in the order of its step."""
 
     segment: int
@@ -460,8 +460,8 @@ class Piece(NamedTuple):
         return np.arange(self.start, self.stop) if self.chosen is None else self.start + np.flatnonzero(self.chosen)
 
 
-def arrival_steps(segments: Sequence[Segment], kept: Kept, step: int) -> Iterator[list[Piece]]:
-    """Yield the documents that are kept, in order of arrival: each time the pieces of about `step` of them."""
+def arrival_steps(segments: Sequence[Segment], kept: Kept, step: int) -> Iterator[list[Chunk]]:
+    """Yield the documents that are kept, in order of arrival: each time the chunks of about `step` of them."""
     at, step = [0] * len(segments), max(step // max(len(segments), 1), MIN_STEP)
     left = list(range(len(segments)))
     while left:
@@ -483,37 +483,37 @@ def arrival_steps(segments: Sequence[Segment], kept: Kept, step: int) -> Iterato
 
 def _positioned(
     segments: Sequence[Segment], found: list[tuple[int, int, int, NDArray[np.bool_] | None]]
-) -> list[Piece]:
-    """Return pieces with the positions of their documents."""
+) -> list[Chunk]:
+    """Return chunks with the positions of their documents."""
     none = np.empty(0, np.int64)
-    pieces = [Piece(*one, none) for one in found]
-    arrivals = [_cut(segments[one.segment].arrivals(one.start, one.stop), one.chosen) for one in pieces]
+    chunks = [Chunk(*one, none) for one in found]
+    arrivals = [_cut(segments[one.segment].arrivals(one.start, one.stop), one.chosen) for one in chunks]
     positions = np.arange(sum(map(len, arrivals)))
-    if len(pieces) > 1:
+    if len(chunks) > 1:
         positions[np.argsort(np.concatenate(arrivals), kind="stable")] = np.arange(len(positions))
     ends = np.cumsum([len(own) for own in arrivals])
-    return [one._replace(positions=own) for one, own in zip(pieces, np.split(positions, ends[:-1]))]
+    return [one._replace(positions=own) for one, own in zip(chunks, np.split(positions, ends[:-1]))]
 
 
 def _cut(items: Array, chosen: NDArray[np.bool_] | None) -> Array:
     return items if chosen is None else items[chosen]
 
 
-def items_in_order(pieces: list[Piece], read: Callable[[int, int, int], Array]) -> Array:
+def items_in_order(chunks: list[Chunk], read: Callable[[int, int, int], Array]) -> Array:
     """Return the items of the documents of a step in order; `read` returns those of a range of a segment."""
-    items = [_cut(read(one.segment, one.start, one.stop), one.chosen) for one in pieces]
+    items = [_cut(read(one.segment, one.start, one.stop), one.chosen) for one in chunks]
     if len(items) == 1:
         return items[0]
     ordered: Array = np.empty((sum(map(len, items)), *items[0].shape[1:]), items[0].dtype)
-    for one, own in zip(pieces, items):
+    for one, own in zip(chunks, items):
         ordered[one.positions] = own
     return ordered
 
 
-def values_in_order(pieces: list[Piece], read: Callable[[int, NDArray[np.int64]], Iterable[Value]]) -> list[Value]:
+def values_in_order(chunks: list[Chunk], read: Callable[[int, NDArray[np.int64]], Iterable[Value]]) -> list[Value]:
     """Return the values of the documents of a step in order; `read` returns those of some documents of a segment."""
-    values: list[Any] = [None] * sum(len(one.positions) for one in pieces)
-    for one in pieces:
+    values: list[Any] = [None] * sum(len(one.positions) for one in chunks)
+    for one in chunks:
         for position, value in zip(one.positions.tolist(), read(one.segment, one.numbers)):
             values[position] = value
     return values
@@ -534,9 +534,9 @@ def arrival_ranks(segments: Sequence[Segment], kept: Kept, dtype: Any, step: int
         else:
             result.append(np.full(segment.documents, np.iinfo(dtype).max, dtype))
     first = 0
-    for pieces in arrival_steps(segments, kept, step) if not all(isinstance(one, range) for one in result) else ():
-        for one in pieces:
+    for chunks in arrival_steps(segments, kept, step) if not all(isinstance(one, range) for one in result) else ():
+        for one in chunks:
             if not isinstance(own := result[one.segment], range):
                 own[one.numbers] = first + one.positions
-        first += sum(len(one.positions) for one in pieces)
+        first += sum(len(one.positions) for one in chunks)
     return result

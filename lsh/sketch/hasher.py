@@ -34,8 +34,8 @@ SCHEME_VERSIONS: dict[Scheme, int] = {"murmur3": 1, "fss": 1}
 STREAM_BATCH = 512  # texts in a batch of a stream
 MAX_BATCH = 8192  # texts in a batch of a collection
 
-# By kind of fingerprint: the bytes of text in one share of work for a thread, which take about half a millisecond.
-_SHARE_BYTES = {"murmur3_32": 1 << 15, "murmur3_64": 1 << 13, "fss": 1 << 18}
+# By kind of fingerprint: the bytes of text in a batch for a thread, which take about half a millisecond.
+_BATCH_BYTES = {"murmur3_32": 1 << 15, "murmur3_64": 1 << 13, "fss": 1 << 18}
 
 # By kind of fingerprint: the dtype of its components, and the type as which they are compared for the minimum.
 _DTYPES: dict[str, tuple[type[np.uint32 | np.uint64], type[np.int32 | np.uint32 | np.uint64]]] = {
@@ -408,33 +408,33 @@ class MinHasher:
         return self._chunks(collection if isinstance(collection, Iterator) else iter((collection,)), allowed, workers)
 
     def _fill(self, rows: np.ndarray[Any, Any], piece: Piece, missing: bool, workers: int) -> None:
-        """Compute the fingerprints of a piece into `rows`, in shares of work."""
+        """Compute the fingerprints of a piece into `rows`, in batches."""
 
-        def compute(share: tuple[int, int]) -> None:
-            start, stop = share
+        def compute(extent: tuple[int, int]) -> None:
+            start, stop = extent
             batch = Batch(piece, 0, missing, self._transform, "texts", start, stop)
             self._fingerprinter.fill(batch, rows[start:stop])
 
-        for _ in threads.map_in_order(compute, work_shares(self, piece, MAX_BATCH), workers):
+        for _ in threads.map_in_order(compute, batch_extents(self, piece, MAX_BATCH), workers):
             pass
 
     def _chunks(self, pieces: Iterator[Piece], missing: bool, workers: int) -> Iterator[tuple[int, Array]]:
         """Compute the fingerprints of pieces chunk by chunk, in order."""
 
-        def compute(share: tuple[int, Piece, int, int]) -> tuple[int, Array]:
-            first, piece, start, stop = share
+        def compute(texts: tuple[int, Piece, int, int]) -> tuple[int, Array]:
+            first, piece, start, stop = texts
             rows = batch_fingerprints(self, Batch(piece, first, missing, None, "texts", start, stop))
             rows.flags.writeable = False
             return first + start, rows
 
-        def shares() -> Iterator[tuple[int, Piece, int, int]]:
+        def batches() -> Iterator[tuple[int, Piece, int, int]]:
             first = 0
             for piece in pieces:
-                for start, stop in work_shares(self, piece):
+                for start, stop in batch_extents(self, piece):
                     yield first, piece, start, stop
                 first += len(piece)
 
-        return threads.map_in_order(compute, shares(), workers)
+        return threads.map_in_order(compute, batches(), workers)
 
     # ---- similarities ----
 
@@ -641,14 +641,14 @@ def _checked_texts(
     return pieces("texts", texts, STREAM_BATCH), allowed, workers
 
 
-def work_shares(
+def batch_extents(
     hasher: MinHasher, piece: Piece, max_texts: int = STREAM_BATCH, times: int = 1
 ) -> Iterator[tuple[int, int]]:
-    """Divide a piece into shares of work: yield where each starts and stops.
+    """Divide a piece into batches for threads: yield where each starts and stops.
 
-    A share has at most `max_texts` texts, and about `times` the bytes of `_SHARE_BYTES`.
+    A batch has at most `max_texts` texts, and about `times` the bytes of `_BATCH_BYTES`.
     """
-    return extents(piece, max_texts, times * _SHARE_BYTES[hasher._kind])
+    return extents(piece, max_texts, times * _BATCH_BYTES[hasher._kind])
 
 
 def batch_fingerprints(hasher: MinHasher, batch: Batch) -> Array:

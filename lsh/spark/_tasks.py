@@ -30,7 +30,7 @@ from lsh.links.comparing import keep_similar
 from lsh.links.grouping import pack_low_bits
 from lsh.links.linking import LIMIT, buckets_of
 from lsh.sketch import sketch_filter
-from lsh.sketch.hasher import batch_fingerprints, work_shares
+from lsh.sketch.hasher import batch_extents, batch_fingerprints
 from lsh.text.batch import Batch, content_keys
 from lsh.text.collections import each_piece
 
@@ -38,8 +38,8 @@ KEY = b"lsh.spark nodes."  # of the hash of texts: 16 bytes
 CHUNK = 1 << 20  # links that are sorted at once
 CHUNK_BYTES = 1 << 26  # of keys that are brought into the order of their ranges at once
 MOST_BYTES = 1 << 30  # of keys in a batch, whose offsets have 32 bits
-SHARE = 1 << 10  # texts in a share of work
-SHARE_FACTOR = 4  # as in `lsh.engine.corpus`
+MAX_BATCH = 1 << 10  # texts in a batch
+BATCH_FACTOR = 4  # as in `lsh.engine.corpus`
 OUT = 1 << 16  # rows in a batch of output
 RECORD_BYTES = 1 << 14  # of keys or links in a record
 LINK_BYTES = 1 << 26  # of links that a task holds in memory; more are in a temporary file
@@ -117,9 +117,9 @@ def _scattered(rows: Array, bits: int, first: int) -> pa.RecordBatch:
 
 
 def batches_of(texts: pa.Array, matching: Matching) -> Iterator[Batch]:
-    """Yield the texts of an Arrow column in shares of work; null is an empty text."""
+    """Yield the texts of an Arrow column in batches; null is an empty text."""
     for piece in each_piece("texts", texts):
-        for start, stop in work_shares(matching.hasher, piece, SHARE, SHARE_FACTOR):
+        for start, stop in batch_extents(matching.hasher, piece, MAX_BATCH, BATCH_FACTOR):
             yield Batch(piece, 0, True, None, "texts", start, stop)
 
 

@@ -18,27 +18,27 @@ from lsh.text.collections import allows_missing, pieces
 from lsh.text.ids import in_order
 from lsh.typing import DocId, Missing, Text, Texts, Time
 
-PIECE = 1 << 13  # documents that are added, or asked, at once
+BATCH = 1 << 13  # documents that are added, or asked, at once
 YEARS = range(1, 10000)  # of times
 _NONE_LEFT = object()
 FIRST, LAST = -62_135_596_800, 253_402_300_800  # seconds from 1970 to the begin of the first year, the end of the last
 
 
 def single(text: Text, id: object, time: Time | None) -> tuple[list[bytes], NDArray[np.int64], Batch]:
-    """Return the id, the time and the text of one new document in the form of `pieces`."""
+    """Return the id, the time and the text of one new document in the form of `document_batches`."""
     codes, times = [file_format.encoded_id("id", id)], np.array([as_time("time", time)], np.int64)
     return codes, times, Batch([checks.text("text", text)])
 
 
-def documents_in_pieces(
+def document_batches(
     texts: Texts, ids: Iterable[DocId], times: Iterable[Time | None] | None, missing: Missing
 ) -> Iterator[tuple[list[bytes], NDArray[np.int64], Batch]]:
     """Yield encoded ids, times and texts of new documents.
 
     All are checked before the first ones are returned, unless `texts` has no length, such as an iterator. Of several
-    pieces all are made once to check them, and each once more to return it, so that they are not all in memory.
+    batches all are made once to check them, and each once more to return it, so that they are not all in memory.
     """
-    found = _pieces(texts, ids, times, missing)
+    found = _batches(texts, ids, times, missing)
     if not hasattr(type(texts), "__len__"):
         return found
     if not all(
@@ -46,15 +46,15 @@ def documents_in_pieces(
     ):  # may be read once only
         return iter(list(found))
     first = list(islice(found, 1))
-    return _pieces(texts, ids, times, missing) if sum(1 for _ in found) else iter(first)
+    return _batches(texts, ids, times, missing) if sum(1 for _ in found) else iter(first)
 
 
-def _pieces(
+def _batches(
     texts: Texts, ids: Iterable[DocId], times: Iterable[Time | None] | None, missing: Missing
 ) -> Iterator[tuple[list[bytes], NDArray[np.int64], Batch]]:
     allowed = allows_missing(missing)
     next_ids, next_times = in_order("ids", ids), None if times is None else in_order("times", times)
-    found, first = pieces("texts", texts, PIECE), 0
+    found, first = pieces("texts", texts, BATCH), 0
     more = isinstance(found, Iterator)
     for piece in found if isinstance(found, Iterator) else (found,):
         batch, count = Batch(piece, first, allowed), len(piece)

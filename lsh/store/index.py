@@ -451,7 +451,7 @@ class Index(IndexReader):
             If an argument is wrong, or the numbers of texts, ids and times differ.
         """
         workers = threads.number_of(num_threads)
-        for codes, stamps, batch in arguments.documents_in_pieces(texts, ids, times, missing):
+        for codes, stamps, batch in arguments.document_batches(texts, ids, times, missing):
             self._add_batch(codes, stamps, batch, workers)
 
     def _add_batch(

@@ -27,7 +27,7 @@ from lsh.typing import DocId, Lookup
 MAX_TOP = 2**62  # the most matches that are counted
 
 FEW = 32  # candidates for which loops are faster than arrays
-STEP = 1024  # texts that are compared at once
+TEXTS_STEP = 1024  # texts that are compared at once
 
 
 class Estimator:
@@ -261,7 +261,7 @@ class Search:
             if self.top is not None and len(perfect) == self.top and perfect[-1] < arrival:
                 break
             one, _, stop = spans[at]
-            last = min(first + STEP, stop)
+            last = min(first + TEXTS_STEP, stop)
             if last < stop:
                 heapreplace(heads, (self._arrival(view, one, last), at, last))
             else:
@@ -278,7 +278,7 @@ class Search:
                         perfect.append(arrival)
             if self.top is not None:
                 perfect = sorted(perfect)[: self.top]
-                if len(scored) > 2 * self.top + STEP:
+                if len(scored) > 2 * self.top + TEXTS_STEP:
                     scored = sorted(scored)[: self.top]
         return self._best(view, scored)
 
@@ -314,7 +314,7 @@ class Search:
 
     def _exact(self, text: bytes, others: list[bytes | None], known: dict[bytes, float]) -> list[float | None]:
         """Return the exact similarity of a text and others, many of which may be equal; `known` keeps it for more."""
-        if len(known) > STEP:
+        if len(known) > TEXTS_STEP:
             known.clear()
         new = [other for other in dict.fromkeys(others) if other is not None and other not in known]
         if new:

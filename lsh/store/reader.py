@@ -196,8 +196,8 @@ class IndexReader(IndexSource):
         self, codes: list[bytes], times: NDArray[np.int64], batch: Batch, num_threads: int | None
     ) -> Iterator[tuple[DocumentBatch, Array, Batch]]:
         """Yield the documents of a batch in parts, with the fingerprints and the texts of each part."""
-        for start in range(0, len(codes), arguments.PIECE):
-            stop = min(start + arguments.PIECE, len(codes))
+        for start in range(0, len(codes), arguments.BATCH):
+            stop = min(start + arguments.BATCH, len(codes))
             part = Batch(batch, start=start, stop=stop)
             one = stop - start == 1  # much faster than with threads
             if one:
@@ -427,10 +427,10 @@ class IndexReader(IndexSource):
         search, allowed = self._search(min_similarity, top), allows_missing(missing)
         workers = threads.number_of(num_threads)
         answers: list[Matches] = []
-        for piece in each_piece("texts", texts, arguments.PIECE):
+        for piece in each_piece("texts", texts, arguments.BATCH):
             batch = Batch(piece, len(answers), allowed)
-            for start in range(0, len(batch), arguments.PIECE):
-                part = Batch(batch, start=start, stop=min(start + arguments.PIECE, len(batch)))
+            for start in range(0, len(batch), arguments.BATCH):
+                part = Batch(batch, start=start, stop=min(start + arguments.BATCH, len(batch)))
                 rows = self.hasher.fingerprints(part, missing="empty", num_threads=workers)
                 answers += self._answers(search, rows, part.tolist)
         return answers

@@ -19,7 +19,7 @@ from lsh.sketch.planning import Plan
 from lsh.store.index import Index
 from lsh.typing import Array, DocId
 
-STEP = 1 << 13  # documents that are written or read at once
+DOCUMENTS_STEP = 1 << 13  # documents that are written or read at once
 
 
 def save(path: str, hasher: MinHasher, plan: Plan, ids: list[DocId], rows: Array) -> None:
@@ -32,12 +32,12 @@ def save(path: str, hasher: MinHasher, plan: Plan, ids: list[DocId], rows: Array
         os.chmod(beside, stat.S_IMODE(os.stat(folder).st_mode))
         parameters = Parameters(hasher, plan, "full", False, manifest.microseconds("period", manifest.DAY))
         with Index._made(beside, parameters, None, {}) as index, index._writing() as writer:
-            for start in range(0, len(codes), STEP):
-                some = rows[start : start + STEP]
+            for start in range(0, len(codes), DOCUMENTS_STEP):
+                some = rows[start : start + DOCUMENTS_STEP]
                 times = np.full(len(some), NO_TIME, np.int64)
                 keyed = ~hasher.is_empty(some)
                 documents = DocumentBatch(
-                    codes[start : start + STEP], plan.bands.keys(some).T, keyed, some, times, None
+                    codes[start : start + DOCUMENTS_STEP], plan.bands.keys(some).T, keyed, some, times, None
                 )
                 writer.add(documents)
         if os.name == "nt":  # elsewhere renaming replaces an empty folder
@@ -61,7 +61,7 @@ def load(path: str) -> tuple[MinHasher, Plan, list[DocId], Array]:
         snapshot = index._snapshot()
         rows = np.empty((len(snapshot), index.hasher.num_seeds), index.hasher.dtype)
         ids, done = list[DocId](), 0
-        for places in snapshot.all_places(STEP):
+        for places in snapshot.all_places(DOCUMENTS_STEP):
             rows[done : done + len(places)] = snapshot.sketches(places)
             ids += snapshot.ids(places)
             done += len(places)

@@ -388,8 +388,8 @@ class Screen:
         `Index.rollback` undoes that.
         """
         workers = threads.number_of(num_threads)
-        pieces = arguments.documents_in_pieces(texts, ids, times, missing)
-        return [verdict for piece in pieces for verdict in self._submitted(*piece, workers)]
+        batches = arguments.document_batches(texts, ids, times, missing)
+        return [verdict for batch in batches for verdict in self._submitted(*batch, workers)]
 
     def _submitted(
         self, codes: list[bytes], times: NDArray[np.int64], batch: Batch, num_threads: int | None = None

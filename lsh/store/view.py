@@ -25,7 +25,7 @@ from lsh.segments.segment import DocumentBatch, Segment, arrival_steps, items_in
 from lsh.store.memtable import MemTable
 from lsh.typing import DocId, Lookup
 
-STEP = 1 << 12  # documents that are listed at once
+DOCUMENTS_STEP = 1 << 12  # documents that are listed at once
 
 
 Value = TypeVar("Value")
@@ -230,11 +230,11 @@ class View:
     def in_order(self, read: Callable[[int, NDArray[np.int64]], Iterable[Value]]) -> Iterator[Value]:
         """Yield values of all documents in order; `read` returns those of documents of one part."""
         segments, kept = [held.segment for held in self.held], [held.kept_mask() for held in self.held]
-        for pieces in arrival_steps(segments, kept, STEP):
-            yield from values_in_order(pieces, read)
+        for chunks in arrival_steps(segments, kept, DOCUMENTS_STEP):
+            yield from values_in_order(chunks, read)
         alive = self.recent.alive()
-        for start in range(0, len(alive), STEP):
-            yield from read(IN_LOG, alive[start : start + STEP])
+        for start in range(0, len(alive), DOCUMENTS_STEP):
+            yield from read(IN_LOG, alive[start : start + DOCUMENTS_STEP])
 
     # ---- search ----
 
@@ -252,10 +252,10 @@ class View:
         for held in self.held:
             held.segment.verify()
         segments = [held.segment for held in self.held]
-        for pieces in arrival_steps(segments, [None] * len(segments), STEP):
-            arrivals = items_in_order(pieces, lambda part, start, stop: segments[part].arrivals(start, stop))
+        for chunks in arrival_steps(segments, [None] * len(segments), DOCUMENTS_STEP):
+            arrivals = items_in_order(chunks, lambda part, start, stop: segments[part].arrivals(start, stop))
             if (arrivals[1:] <= arrivals[:-1]).any():
-                raise segments[pieces[0].segment].damage("another segment has a document with the same arrival")
+                raise segments[chunks[0].segment].damage("another segment has a document with the same arrival")
 
 
 def open_view(folder: str) -> tuple[View, LogReader]:
@@ -288,7 +288,7 @@ def open_manifest(folder: str, manifest: Manifest, log_limit: int | None = None)
 
 # ---- snapshots, for lsh.deduplicate and lsh.find_pairs ----
 
-PIECE = 1 << 20  # documents of buckets that are listed at once
+KEYS_STEP = 1 << 20  # documents of buckets that are listed at once
 
 
 class _SegmentPart:
@@ -376,8 +376,8 @@ class ViewSnapshot(IndexSnapshot):
     def all_places(self, step: int) -> Iterator[Array]:
         """Yield the places of all documents in order, about `step` at once."""
         segments, kept = [one for one, _ in self._held], [mask for _, mask in self._held]
-        for pieces in arrival_steps(segments, kept, step):
-            yield items_in_order(pieces, lambda part, start, stop: segments[part].arrivals(start, stop))
+        for chunks in arrival_steps(segments, kept, step):
+            yield items_in_order(chunks, lambda part, start, stop: segments[part].arrivals(start, stop))
         for start in range(0, len(self._recent), step):
             yield self._recent[start : start + step]
 
@@ -397,11 +397,11 @@ class ViewSnapshot(IndexSnapshot):
     def _members(
         self, part: _SegmentPart | _RecentPart, band: int, keys: Array, starts: Array, sizes: Array
     ) -> Iterator[tuple[Array, Array]]:
-        """Yield the keys and places of the documents of some buckets, in pieces."""
+        """Yield the keys and places of the documents of some buckets, in chunks."""
         ends = np.cumsum(sizes)
         before = starts - (ends - sizes)  # from the position in the list of all members to the place in the band
-        for begin in range(0, int(ends[-1]), PIECE):
-            listed = np.arange(begin, min(begin + PIECE, int(ends[-1])))
+        for begin in range(0, int(ends[-1]), KEYS_STEP):
+            listed = np.arange(begin, min(begin + KEYS_STEP, int(ends[-1])))
             bucket = np.searchsorted(ends, listed, side="right")
             yield self._alive(part, keys[bucket], part.numbers_at(band, before[bucket] + listed))
 

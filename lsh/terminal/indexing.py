@@ -239,7 +239,7 @@ def _own_options() -> Iterator[None]:
         raise
 
 
-class InputPart(NamedTuple):
+class InputBatch(NamedTuple):
     """Some documents, and where they end: in which file, and after how many of its documents."""
 
     texts: Batch
@@ -320,13 +320,13 @@ class NewDocuments:
         is_folder = source.format.name == files.FOLDER
         return self._sources.named if is_folder else [files.Place(source.path, False, source.state)]
 
-    def read(self, file: int = 0, count: int = 0) -> Iterator[InputPart]:
+    def read(self, file: int = 0, count: int = 0) -> Iterator[InputBatch]:
         """Yield the documents, from a file on and without the first `count` documents of that file."""
         self.position = sum(documents.size for documents in self._opened[:file])
         for number in range(file, len(self._opened)):
             yield from self._file(number, count if number == file else 0)
 
-    def _file(self, number: int, left_out: int) -> Iterator[InputPart]:
+    def _file(self, number: int, left_out: int) -> Iterator[InputBatch]:
         """Yield the documents of a file, without the first ones."""
         documents, before, done = self._opened[number], self.position, 0
         for place, block in files.prefetched(self._blocks(documents)):
@@ -350,7 +350,7 @@ class NewDocuments:
                 texts, ids = Batch(texts.take(np.array(good, np.int64)), missing=True), [ids[i] for i in good]
                 times = None if times is None else [times[i] for i in good]
             self.count, self.num_bytes = self.count + len(ids), self.num_bytes + int(texts.sizes().sum())
-            yield InputPart(texts, ids, times, number, done)
+            yield InputBatch(texts, ids, times, number, done)
         self._notes.say(documents)
         self.position = before + documents.size
         self.skipped, self._num_bad = self.skipped + documents.skipped + self._num_bad, 0

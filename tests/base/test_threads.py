@@ -192,7 +192,7 @@ def test_items_are_read_only_a_little_ahead(workers):
 def test_an_answer_does_not_depend_on_the_threads_that_start(starts, monkeypatch):
     texts = [f"document {i % 150} of a corpus, and {i % 150 * 7} more words in it" for i in range(3000)]
     hasher = MinHasher(16, scheme="fss")
-    monkeypatch.setitem(lsh.sketch.hasher._SHARE_BYTES, "fss", 1 << 10)  # enough parts for every thread
+    monkeypatch.setitem(lsh.sketch.hasher._BATCH_BYTES, "fss", 1 << 10)  # enough batches for every thread
     answers = []
     for num_threads in (1, 4):
         before = starts.count

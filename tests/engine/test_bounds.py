@@ -176,7 +176,7 @@ def test_a_bound_that_is_too_small_is_an_error_before_the_work():
 
 def test_a_stream_that_grows_past_a_bound(monkeypatch):
     """The error comes as soon as there are too many documents, not at the end of the stream."""
-    monkeypatch.setattr(lsh.engine.corpus, "STEP", 1000)
+    monkeypatch.setattr(lsh.engine.corpus, "DOCUMENTS_STEP", 1000)
     given = []
 
     def texts():
@@ -191,7 +191,7 @@ def test_a_stream_that_grows_past_a_bound(monkeypatch):
         ValueError, match=f"^max_memory must be 480KB or more for the 20,000 {SO_FAR}, got 479,999 bytes$"
     ):
         deduplicate(lambda: iter(TEXTS), max_memory=479_999)
-    monkeypatch.setattr(lsh.engine.corpus, "STEP", 1 << 16)
+    monkeypatch.setattr(lsh.engine.corpus, "DOCUMENTS_STEP", 1 << 16)
     with pytest.raises(
         ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, 24 bytes each, got 479,999"
     ):

@@ -191,10 +191,10 @@ def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, option
     parts=st.fixed_dictionaries(
         {
             "TASK": st.sampled_from([1, 3, 512]),
-            "STEP": st.sampled_from([1, 1024]),
+            "DOCUMENTS_STEP": st.sampled_from([1, 1024]),
         }
     ),
-    family=st.sampled_from([0, 2, 128]),
+    family=st.sampled_from([1, 2, 128]),
     num_threads=st.integers(1, 3),
 )
 def test_deduplicate_against_twin(
@@ -304,7 +304,7 @@ def test_find_pairs_against_twin(
     a, b = (texts, None) if cut is None else (texts[:cut], texts[cut:])
     how = {"others": b, "bands": Bands(widths=widths), "hasher": hasher, "verify": verify, "num_threads": num_threads}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lsh.engine.partitions, "STEP", step)
+        patch.setattr(lsh.engine.partitions, "DOCUMENTS_STEP", step)
         patch.setattr(lsh.engine.partitions, "MOST_PAIRS", most)
         found = list(find_pairs(a, threshold, **how))
     num_references = {"widths": widths, "seeds": seeds, "hashbytes": hashbytes, "n": n, "unit": unit, "verify": verify}

@@ -26,7 +26,7 @@ def small_sizes(monkeypatch):
     monkeypatch.setattr(planning, "FEW_DOCUMENTS", FEW)
     for name, seconds in (("SEED_SECONDS", 0.0), ("BAND_SECONDS", 1e-7), ("SHARED_SECONDS", 8e-5)):
         monkeypatch.setattr(costs, name, seconds)
-    monkeypatch.setattr(lsh.engine.corpus, "STEP", STEP)
+    monkeypatch.setattr(lsh.engine.corpus, "DOCUMENTS_STEP", STEP)
     planning._of_standard_size.cache_clear()
     yield
     planning._of_standard_size.cache_clear()

@@ -69,7 +69,7 @@ def test_links_in_parts_against_twin(case, parts, chunk, most, share):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.base.budget, "CHUNK", chunk)
         patch.setattr(lsh.base.budget, "MIN_ROWS", 2)
-        patch.setattr(lsh.links.linking, "PIECE", 3)
+        patch.setattr(lsh.links.linking, "CHUNK", 3)
         patch.setattr(lsh.links.linking, "SAMPLED", (3, 1))
         patch.setattr(lsh.links.linking, "RARE", 1)  # a bucket is never taken to be large
         patch.setattr(lsh.links.linking, "SHARE", share or 1)
@@ -100,7 +100,7 @@ def test_first_documents_against_twin(case, parts, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.base.budget, "CHUNK", chunk)
         patch.setattr(lsh.base.budget, "MIN_ROWS", 2)
-        patch.setattr(lsh.links.linking, "PIECE", 3)
+        patch.setattr(lsh.links.linking, "CHUNK", 3)
         budget = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
         assert Links(budget, order, chosen, 1).firsts(column(budget, keys)).tolist() == expected
 

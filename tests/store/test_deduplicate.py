@@ -197,10 +197,10 @@ def test_small_steps(tmp_path, monkeypatch):
     """Members, texts and buckets in many pieces, and keys of a stream whose length is unknown."""
     index = filled(tmp_path / "index", corpus(3, 300))
     for module, name, value in (
-        (lsh.engine.index_candidates, "STEP", 7),
+        (lsh.engine.index_candidates, "SKETCHES_STEP", 7),
         (lsh.engine.index_candidates, "TEXTS_STEP", 5),
         (lsh.engine.index_candidates, "SPARE", 1),
-        (lsh.store.view, "PIECE", 2),
+        (lsh.store.view, "KEYS_STEP", 2),
     ):
         monkeypatch.setattr(module, name, value)
     old, new = texts_of(index), corpus(4, 200)

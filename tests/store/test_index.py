@@ -38,7 +38,7 @@ def test_nothing_is_added_of_several_pieces(folder, kind, monkeypatch):
     if kind == "chunks":
         pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     else:
-        monkeypatch.setattr(lsh.store.arguments, "PIECE", 2)
+        monkeypatch.setattr(lsh.store.arguments, "BATCH", 2)
     texts = [text(i) for i in range(5)]
     with lsh.Screen.create(folder, hasher=HASHER, texts="stored") as screen:
         for add in (screen.index.add_docs, screen.submit_docs):
@@ -56,7 +56,7 @@ def test_nothing_is_added_of_several_pieces(folder, kind, monkeypatch):
 
 
 def test_iterators_are_added_in_pieces(folder, monkeypatch):
-    monkeypatch.setattr(lsh.store.arguments, "PIECE", 7)
+    monkeypatch.setattr(lsh.store.arguments, "BATCH", 7)
     texts = [text(i) for i in range(60)]
     with Index.create(folder, **SETTINGS) as index:
         index.add_docs(iter(texts[:50]), iter(range(50)), times=(i for i in range(50)))

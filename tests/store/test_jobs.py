@@ -52,7 +52,7 @@ def test_a_time_is_changed_alone(folder, settings):
 
 def test_the_first_of_equal_texts(folder, monkeypatch):
     """A query with `top` ends at the first ones, wherever they are."""
-    monkeypatch.setattr(query, "STEP", 7)
+    monkeypatch.setattr(query, "TEXTS_STEP", 7)
     base = " ".join(map(str, range(60)))
     with Index.create(folder, texts="stored") as index:
         index.add_docs([base + "a", *[base] * 50, base + "b"], range(52))

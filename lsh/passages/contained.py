@@ -27,8 +27,8 @@ from lsh.typing import Missing, Piece, TextsOrCallable
 
 __all__ = ["find_contained"]
 
-SHARE_TEXTS = 1 << 10  # texts in a share of work for a thread, at most,
-SHARE_BYTES = 1 << 20  # and about so many bytes
+BATCH_TEXTS = 1 << 10  # texts in a batch for a thread, at most,
+BATCH_BYTES = 1 << 20  # and about so many bytes
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 MAX_SHARED = 2**32 - 2
 WORDS = Shingles(3, "word", lowercase=True, strip_punctuation=True)
@@ -223,7 +223,7 @@ class _Finding:
         """Yield shares of work: what the texts are called, and the piece, its first position, and a part of it."""
         first = 0
         for piece in each_piece(f"{name}()" if callable(texts) else name, texts() if callable(texts) else texts, MAX_PIECE):
-            for start, stop in extents(piece, SHARE_TEXTS, SHARE_BYTES):
+            for start, stop in extents(piece, BATCH_TEXTS, BATCH_BYTES):
                 yield name, first, piece, start, stop
             first += len(piece)
 

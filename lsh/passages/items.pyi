@@ -20,7 +20,7 @@ class ItemTable:
         n: int,
         flags: int,
         is_regular: bool,
-        apply: Callable[[bytes], bytes],
+        apply: Callable[[bytes], str | bytes],
         window: float,
         threshold: float,
         min_shared: int,

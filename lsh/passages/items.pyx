@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Items that are looked for in texts: a table of their shingles, and the search.
 
-An item is in a text if a window of the text has `need` of its shingles. Of `m` shingles, a window with `need` of them has
+An item is in a text if a window of the text has `need` of its shingles. Of `m` shingles, a window with `need` has
 at least `c` of any `m - need + c`; so only that many are in the table, those that the fewest items have. A text goes by
 once: the hashes of its shingles are tested by a filter, and those that pass are looked up and compared byte for byte.
 Items of which the text has `c` in the table are searched for with all of their shingles, in a second walk.
@@ -25,15 +25,15 @@ cdef enum:
     CHECKED = 1 << 22  # shingles between two checks for signals
     TOGETHER = 1 << 18  # shingles of items that are searched for in one walk
     MAX_COUNTERS = 1 << 26
-    RARE = 8  # items that have a shingle, in twos, so that it is looked for only where the text begins as wanted
+    RARE = 32  # items that have a shingle, in twos, so that it is looked for only where the text begins as wanted
     BAR = 16  # of this many shingles that a window needs, one is needed of those in the table
-    BITS = 16  # of a filter for each of its hashes, at least
+    BITS = 8  # of a filter for each of its hashes, at least
     GOOD = 0
     SHORT = 1
     FEW = 2
     COMMON = 3
 
-cdef double SPARE = 1.25  # of the shingles of an item that would be enough, those that are in the table if they begin as wanted
+cdef double SPARE = 1.25  # times the shingles that an item needs in the table are to begin as wanted
 cdef uint32_t _NOTHING = 0xFFFFFFFF
 cdef size_t _MAX = <size_t> -1
 
@@ -111,9 +111,9 @@ cdef size_t _power(size_t least) noexcept nogil:
     return power
 
 
-def _words(size_t count):
-    """Return empty words of a filter for so many hashes."""
-    return np.zeros(_power(max(count * BITS // 64, <size_t> 1)), np.uint64)
+def _words(size_t count, size_t bits):
+    """Return empty words of a filter for so many hashes, with so many bits or more for each."""
+    return np.zeros(_power(max(count * bits // 64, <size_t> 1)), np.uint64)
 
 
 # ---- items ----
@@ -278,7 +278,7 @@ cdef class ItemTable:
     cdef int _fill(self, Walk walk, ShingleTable own, const uint8_t[::1] counters, size_t total,
                    bint all_shingles) except -1:
         """Make the entries, the directory and the filters, of at most `total` shingles."""
-        cdef size_t i, j, at = 0, first, listed, taken, num_begins = 0
+        cdef size_t i, j, at = 0, first, others, listed, taken, num_begins = 0
         cdef Item *item
         cdef uint64_t[::1] hashes, begins
         cdef uint32_t[:, ::1] rows, places
@@ -301,14 +301,12 @@ cdef class ItemTable:
                     listed = self._rank(i, walk, own, counters, ranked, self.wanted.limit)
                     taken = item.shingles
                     if not all_shingles:
-                        first = num_begins
-                        taken = item.shingles - item.need + item.bar
-                        if (listed <= item.shingles - item.need  # too few begin as wanted, or many items have them
-                                or ranked[min(taken, listed) - 1].rank >> 56 > RARE):
+                        first, others = num_begins, item.shingles - item.need
+                        taken = others + item.bar
+                        if listed < taken or ranked[taken - 1].rank >> 56 > RARE:
+                            # Too few begin as wanted, or many items have them.
                             listed = self._rank(i, walk, own, counters, ranked, <uint64_t> -1)
                             num_begins += taken
-                        item.bar = min(item.bar, <uint32_t> listed - (item.shingles - item.need))
-                        taken = item.shingles - item.need + item.bar
                         for j in range(num_begins - first):
                             begins[first + j] = ranked[j].begin
                     for j in range(taken):
@@ -329,15 +327,13 @@ cdef class ItemTable:
         bounds = np.arange(1 << (64 - self.shift), dtype=np.uint64) << np.uint64(self.shift)
         self.directory = np.append(np.searchsorted(found, bounds), at).astype(np.uint32)
         hashes = found
-        self.hash_words, self.begin_words = _words(at), _words(num_begins)
+        self.hash_words, self.begin_words = _words(at, BITS), _words(num_begins, BITS)
         self.wanted.hashes = c.lsh_filter(&self.hash_words[0], self.hash_words.shape[0] - 1)
         for i in range(at):
             c.lsh_filter_add(&self.wanted.hashes, hashes[i])
-        self.wanted.begins = c.lsh_filter(NULL, 0)
-        if num_begins:
-            self.wanted.begins = c.lsh_filter(&self.begin_words[0], self.begin_words.shape[0] - 1)
-            for i in range(num_begins):
-                c.lsh_filter_add_begin(&self.wanted.begins, begins[i])
+        self.wanted.begins = c.lsh_filter(&self.begin_words[0], self.begin_words.shape[0] - 1)
+        for i in range(num_begins):
+            c.lsh_filter_add_begin(&self.wanted.begins, begins[i])
         return 0
 
     cdef size_t _rank(self, size_t i, Walk walk, ShingleTable own, const uint8_t[::1] counters, Ranked *ranked,
@@ -388,7 +384,7 @@ cdef class ItemTable:
         return self.data + self.bounds[self.entries[entry, 1]] + self.places[entry, 0]
 
     def ignore(self, const int64_t[::1] counts not None, double most):
-        """Let shingles not count whose number in `counts`, by first entry, is above `most`; `index` all of them before."""
+        """Let shingles not count whose number in `counts`, by first entry, is above `most`; `index` all before."""
         cdef size_t i, place, first = 0, size = self.size // 8 + 1
         self.ignored = <uint8_t *> resize(self.ignored, size, 1)
         memset(self.ignored, 0, size)
@@ -607,8 +603,8 @@ cdef class ItemSearch:
         self.num_owners = 0
         for i in range(stop - start):
             work = &self.works[i]
-            work[0] = Work(self.found[start + i], _NOTHING, _NOTHING, 0, 0, self.table.items[self.found[start + i]].longest,
-                           _MAX, 0, 0, 0)
+            work[0] = Work(self.found[start + i], _NOTHING, _NOTHING, 0, 0, 0, _MAX, 0, 0, 0)
+            work.longest = self.table.items[work.item].longest
             self.table.begin_item(self.own, work.item)
             while self.own.more():
                 c.lsh_hash_shingles(&self.own.shingles, self.hashes)

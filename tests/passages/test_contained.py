@@ -70,3 +70,33 @@ def test_items_are_found_as_defined(seed: int) -> None:
         found = lsh.find_contained(items, texts, threshold, shingles=shingles, num_threads=1, **options)
         assert found.hits.tolist() == hits, (items, texts, threshold, given)
         assert dict(found.skipped.tolist()) == skipped
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_texts_are_looked_for_in_each_other_and_decided_in_order(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(50):
+        _, texts, _ = random_case(draw)
+        texts += [text for text in texts if draw.random() < 0.3]
+        hits, _ = reference.contained(texts, texts, 0.5, n=2, unit="char", max_share=0.9)
+        hits = [hit for hit in hits if hit[0] != hit[1]]
+        found = lsh.find_contained(lambda: texts, None, 0.5, shingles=lsh.Shingles(2), max_share=0.9)
+        assert found.hits.tolist() == hits
+        sizes = [len(reference.as_bytes(text)) for text in texts]
+        for keep in ("first", "last", "longest", sizes):
+            result = found.deduplicate(keep)
+            order = reference.priority(texts, keep)
+            kept: list[int] = []
+            removed: dict[int, tuple[int, float]] = {}
+            for document in order:
+                own = [hit for hit in hits if hit[0] == document and hit[1] in kept]
+                if own:
+                    best = min(own, key=lambda hit: (-hit[2], kept.index(hit[1])))
+                    removed[document] = (best[1], best[2])
+                else:
+                    kept.append(document)
+            assert result.kept.tolist() == sorted(kept)
+            rows = result.removed
+            assert dict(zip(rows["document"].tolist(), zip(rows["kept"].tolist(), rows["similarity"].tolist()))) == removed
+            same = [reference.as_bytes(texts[a]) == reference.as_bytes(texts[b]) for a, b in zip(rows["document"], rows["kept"])]
+            assert rows["identical"].tolist() == same

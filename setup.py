@@ -29,6 +29,7 @@ MACROS = {
     "CYTHON_COMPRESS_STRINGS": "0",
     "CYTHON_FAST_THREAD_STATE": "0",
     "CYTHON_UNPACK_METHODS": "0",
+    "CYTHON_USE_DICT_VERSIONS": "0",
     "CYTHON_USE_FREELISTS": "0",
     "CYTHON_USE_PYLIST_INTERNALS": "0",
     "CYTHON_USE_PYLONG_INTERNALS": "0",
@@ -56,10 +57,9 @@ class BuildExtensions(build_ext):
             compile_file = self.compiler._compile
 
             def compile_one(target, source, ending, arguments, flags, options):
-                if not newer_group([source, *HEADERS, "setup.py"], target):
-                    return
-                level = OF_MODULES if Path(source).is_relative_to(WRITTEN) else OF_KERNELS
-                compile_file(target, source, ending, arguments, [*level, *flags], options)
+                if newer_group([source, *HEADERS, "setup.py"], target):
+                    level = OF_MODULES if Path(source).is_relative_to(WRITTEN) else OF_KERNELS
+                    compile_file(target, source, ending, arguments, [*level, *flags], options)
 
             self.compiler._compile = compile_one
         super().build_extensions()
@@ -68,13 +68,17 @@ class BuildExtensions(build_ext):
 # What Cython needs for memoryviews, once for all modules instead of in each; it writes the source itself. The name has
 # the package in it twice, as Cython enters such a module under its last part into sys.modules, too.
 SHARED = Extension("lsh._lsh_cython", ["lsh/_lsh_cython.c"])
+# No class has a state to pickle. Functions are those of C, which are smaller and called faster than Cython's. What
+# SHARED would have for other ones can be left out since Cython 3.3; a function within a function would need it.
+DIRECTIVES = {"auto_pickle": False, "binding": False}
+WITHOUT = {"shared_utility_features_disabled": ["AutoPickle", "CythonFunction"]}
 
 written = cythonize(
     [*(Extension(name.removesuffix(".pyx").replace("/", "."), [name]) for name in MODULES), SHARED],
     build_dir=WRITTEN,
     shared_utility_qualified_name=SHARED.name,
-    # No class has a state to pickle. Functions are those of C, which are smaller and called faster than Cython's.
-    compiler_directives={"auto_pickle": False, "binding": False},
+    compiler_directives=DIRECTIVES,
+    **(WITHOUT if WITHOUT.keys() <= Options.default_options.keys() else {}),
 )
 
 setup(
@@ -83,7 +87,7 @@ setup(
             SHARED.name,
             [*(source for module in written for source in module.sources), *KERNELS],
             include_dirs=["lsh"],
-            depends=HEADERS,
+            depends=[*HEADERS, "setup.py"],
             define_macros=list(MACROS.items()),
             extra_compile_args=[*FLAGS, *OWN_FLAGS],
             extra_link_args=LINK_FLAGS,

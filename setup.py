@@ -39,7 +39,8 @@ MACROS = {
 Options.docstrings = False  # the modules are private; their docstrings are for readers of the source
 OWN_FLAGS = os.environ.get("LSH_BUILD_FLAGS", "").split()
 LINK_FLAGS = [flag for flag in OWN_FLAGS if flag.startswith("-fsanitize")]
-if sys.platform == "linux" and "-g" not in OWN_FLAGS:
+FOR_USE = sys.platform == "linux" and "-g" not in OWN_FLAGS
+if FOR_USE:
     # Without symbols and tables that only a debugger reads, unused functions, and stubs for calls of Python.
     FLAGS += ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-plt", "-fno-ident"]
     LINK_FLAGS += ["-Wl,--strip-all", "-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-z,noseparate-code"]
@@ -55,10 +56,16 @@ class BuildExtensions(build_ext):
                 one.extra_link_args = []
         elif hasattr(self.compiler, "_compile"):  # one file; gcc, clang, MinGW
             compile_file = self.compiler._compile
+            of_modules = OF_MODULES
+            if FOR_USE and "gcc" in Path(self.compiler.compiler_so[0]).name:
+                # What the modules have in common is kept once. clang would need a linker of its own for this.
+                of_modules = [*OF_MODULES, "-flto"]
+                for one in self.extensions:
+                    one.extra_link_args += ["-flto-partition=one"]
 
             def compile_one(target, source, ending, arguments, flags, options):
                 if newer_group([source, *HEADERS, "setup.py"], target):
-                    level = OF_MODULES if Path(source).is_relative_to(WRITTEN) else OF_KERNELS
+                    level = of_modules if Path(source).is_relative_to(WRITTEN) else OF_KERNELS
                     compile_file(target, source, ending, arguments, [*level, *flags], options)
 
             self.compiler._compile = compile_one

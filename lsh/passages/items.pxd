@@ -24,7 +24,7 @@ cdef size_t power_of_two(size_t least) noexcept nogil
 
 cdef class ItemTable:
     cdef int unit, flags
-    cdef size_t n, size, max_size, room
+    cdef size_t n, size, max_size, room, done
     cdef bint is_regular
     cdef object apply
     cdef double window, threshold
@@ -45,6 +45,7 @@ cdef class ItemTable:
     cdef Walk walk(self)
     cdef size_t begin_item(self, Walk walk, size_t i) noexcept nogil
     cdef bint counts(self, const uint8_t *shingle) noexcept nogil
+    cdef int _check(self, size_t i) except -1 nogil
     cdef int _measure(self, size_t i, Walk walk, ShingleTable own, uint8_t[::1] counters) except -1 nogil
     cdef uint32_t _least(self, uint32_t shingles) noexcept nogil
     cdef int _fill(self, Walk walk, ShingleTable own, const uint8_t[::1] counters, size_t total,

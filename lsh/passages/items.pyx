@@ -12,6 +12,7 @@ from libc.stdlib cimport free, qsort
 from libc.string cimport memcmp, memcpy, memset
 
 from lsh cimport _kernels as c
+from lsh._minhash cimport check_signals
 from lsh.base.memory cimport resize
 from lsh.passages.walks cimport ShingleTable, Walk
 from lsh.text.batch cimport Batch
@@ -21,6 +22,7 @@ import numpy as np
 cdef enum:
     SCANNED = c.LSH_SCANNED  # shingles that are hashed at once
     MAX_COUNTERS = 1 << 26
+    CHECKED = 1 << 12  # items between two checks for signals, or as many times SCANNED shingles
     RARE = 32  # items that have a shingle, in twos, so that it is looked for only where the text begins as wanted
     BAR = 16  # of this many shingles that a window needs, one is needed of those in the table
     BITS = 8  # of a filter for each of its hashes, at least
@@ -140,6 +142,7 @@ cdef class ItemTable:
         counters = np.zeros(power_of_two(counted), np.uint8)
         with nogil:
             for i in range(self.count):
+                self._check(i)
                 self._measure(i, walk, own, counters)
                 if all_shingles:
                     total += self.items[i].shingles
@@ -149,6 +152,14 @@ cdef class ItemTable:
             share = SPARE * (1 - self.threshold + 1.0 / BAR)
         self.wanted.limit = <uint64_t> -1 if share >= 1 else <uint64_t> (share * 2.0 ** 64)
         self._fill(walk, own, counters, total, all_shingles)
+
+    cdef int _check(self, size_t i) except -1 nogil:
+        """Handle signals from time to time, before work on an item."""
+        self.done += 1 + (self.bounds[i + 1] - self.bounds[i]) // SCANNED
+        if self.done > CHECKED:
+            self.done = 0
+            check_signals()
+        return 0
 
     cdef int _measure(self, size_t i, Walk walk, ShingleTable own, uint8_t[::1] counters) except -1 nogil:
         """Count the units and shingles of an item, and count its shingles in `counters` by their hash."""
@@ -215,6 +226,7 @@ cdef class ItemTable:
                     item = &self.items[i]
                     if item.state != GOOD and not all_shingles:
                         continue
+                    self._check(i)
                     if item.shingles > capacity:
                         capacity = 2 * item.shingles
                         ranked = <Ranked *> resize(ranked, capacity, sizeof(Ranked))

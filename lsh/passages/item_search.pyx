@@ -218,7 +218,8 @@ cdef class ItemSearch:
                         if seen.count == self.table.items[item].bar:
                             self._append_found(item)
             self._check(self.walk.shingles.count)
-        qsort(self.found, self.num_found, sizeof(uint32_t), _by_number)
+        if self.num_found:
+            qsort(self.found, self.num_found, sizeof(uint32_t), _by_number)
         return 0
 
     cdef int _append_found(self, uint32_t item) except -1 nogil:

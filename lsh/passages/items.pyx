@@ -292,7 +292,8 @@ cdef class ItemTable:
                     ranked[at] = Ranked(others << 56 | hashes[j] >> 8, hashes[j], begin, bytes - text, length)
                     at += 1
             count = walk.more()
-        qsort(ranked, at, sizeof(Ranked), _by_rank)
+        if at:
+            qsort(ranked, at, sizeof(Ranked), _by_rank)
         return at
 
     cdef size_t start(self, uint64_t hash) noexcept nogil:

@@ -29,6 +29,7 @@ MACROS = {
     "CYTHON_COMPRESS_STRINGS": "0",
     "CYTHON_FAST_THREAD_STATE": "0",
     "CYTHON_UNPACK_METHODS": "0",
+    "CYTHON_USE_DICT_VERSIONS": "0",
     "CYTHON_USE_FREELISTS": "0",
     "CYTHON_USE_PYLIST_INTERNALS": "0",
     "CYTHON_USE_PYLONG_INTERNALS": "0",
@@ -38,7 +39,8 @@ MACROS = {
 Options.docstrings = False  # the modules are private; their docstrings are for readers of the source
 OWN_FLAGS = os.environ.get("LSH_BUILD_FLAGS", "").split()
 LINK_FLAGS = [flag for flag in OWN_FLAGS if flag.startswith("-fsanitize")]
-if sys.platform == "linux" and "-g" not in OWN_FLAGS:
+FOR_USE = sys.platform == "linux" and "-g" not in OWN_FLAGS
+if FOR_USE:
     # Without symbols and tables that only a debugger reads, unused functions, and stubs for calls of Python.
     FLAGS += ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-plt", "-fno-ident"]
     LINK_FLAGS += ["-Wl,--strip-all", "-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-z,noseparate-code"]
@@ -54,12 +56,17 @@ class BuildExtensions(build_ext):
                 one.extra_link_args = []
         elif hasattr(self.compiler, "_compile"):  # one file; gcc, clang, MinGW
             compile_file = self.compiler._compile
+            of_modules = OF_MODULES
+            if FOR_USE and "gcc" in Path(self.compiler.compiler_so[0]).name:
+                # What the modules have in common is kept once. clang would need a linker of its own for this.
+                of_modules = [*OF_MODULES, "-flto"]
+                for one in self.extensions:
+                    one.extra_link_args += ["-flto-partition=one"]
 
             def compile_one(target, source, ending, arguments, flags, options):
-                if not newer_group([source, *HEADERS, "setup.py"], target):
-                    return
-                level = OF_MODULES if Path(source).is_relative_to(WRITTEN) else OF_KERNELS
-                compile_file(target, source, ending, arguments, [*level, *flags], options)
+                if newer_group([source, *HEADERS, "setup.py"], target):
+                    level = of_modules if Path(source).is_relative_to(WRITTEN) else OF_KERNELS
+                    compile_file(target, source, ending, arguments, [*level, *flags], options)
 
             self.compiler._compile = compile_one
         super().build_extensions()
@@ -68,13 +75,17 @@ class BuildExtensions(build_ext):
 # What Cython needs for memoryviews, once for all modules instead of in each; it writes the source itself. The name has
 # the package in it twice, as Cython enters such a module under its last part into sys.modules, too.
 SHARED = Extension("lsh._lsh_cython", ["lsh/_lsh_cython.c"])
+# No class has a state to pickle. Functions are those of C, which are smaller and called faster than Cython's. What
+# SHARED would have for other ones can be left out since Cython 3.3; a function within a function would need it.
+DIRECTIVES = {"auto_pickle": False, "binding": False}
+WITHOUT = {"shared_utility_features_disabled": ["AutoPickle", "CythonFunction"]}
 
 written = cythonize(
     [*(Extension(name.removesuffix(".pyx").replace("/", "."), [name]) for name in MODULES), SHARED],
     build_dir=WRITTEN,
     shared_utility_qualified_name=SHARED.name,
-    # No class has a state to pickle. Functions are those of C, which are smaller and called faster than Cython's.
-    compiler_directives={"auto_pickle": False, "binding": False},
+    compiler_directives=DIRECTIVES,
+    **(WITHOUT if WITHOUT.keys() <= Options.default_options.keys() else {}),
 )
 
 setup(
@@ -83,7 +94,7 @@ setup(
             SHARED.name,
             [*(source for module in written for source in module.sources), *KERNELS],
             include_dirs=["lsh"],
-            depends=HEADERS,
+            depends=[*HEADERS, "setup.py"],
             define_macros=list(MACROS.items()),
             extra_compile_args=[*FLAGS, *OWN_FLAGS],
             extra_link_args=LINK_FLAGS,

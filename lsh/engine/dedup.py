@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lsh.base import checks, errors, threads
 from lsh.base.arrays import Array
-from lsh.base.budget import MemoryBudget, SpilledColumn, bounded
+from lsh.base.budget import MemoryBudget, bounded
 from lsh.base.progress import checked_progress
 from lsh.engine import partitions
 from lsh.engine.corpus import DOCUMENTS_STEP, Collection, CollisionError, Corpus
@@ -544,15 +544,14 @@ def _by_priority(priority: Keep | Array, corpus: Corpus) -> Order:
         return Order([(new, total, False), (0, new, priority == "last")], old_from=new)
     order = np.empty(total, np.int32)
     order[: total - new] = np.arange(new, total, dtype=np.int32)
-    rank_by_priority(priority, corpus.sizes, order[total - new :])
+    values = corpus.sizes.read(0, new) if isinstance(priority, str) else priority
+    rank_by_priority(values, order[total - new :])
     return Order([(0, total, False)], order, old_from=new)
 
 
-def rank_by_priority(priority: str | Array, sizes: SpilledColumn, out: Array) -> None:
-    """Set `out` to the positions of the documents, those of high priority first; a str stands for their `sizes`."""
-    values: Array = sizes.read(0, len(out)) if isinstance(priority, str) else priority
-    ascending = np.argsort(values[::-1], kind="stable")  # reversed, so that ties are in order of position
-    del values
+def rank_by_priority(priorities: Array, out: Array) -> None:
+    """Set `out` to the positions of the documents, those of high priority first, of equal ones the first."""
+    ascending = np.argsort(priorities[::-1], kind="stable")  # reversed, so that ties are in order of position
     np.subtract(len(out) - 1, ascending[::-1], out=out, casting="unsafe")
 
 

@@ -30,68 +30,79 @@ static inline int passes(const lsh_filter *filter, uint64_t hash)
     return (filter->words[hash >> 20 & filter->mask] & bits_of(hash)) == bits_of(hash);
 }
 
-/* A hash that is good in its low bits, too. */
-static inline uint64_t mixed(uint64_t begin_hash)
-{
-    return (begin_hash ^ begin_hash >> 32) * 0xA0761D6478BD642Fu >> 16;
-}
-
 void lsh_filter_add(const lsh_filter *filter, uint64_t hash)
 {
     filter->words[hash >> 20 & filter->mask] |= bits_of(hash);
 }
 
-void lsh_filter_add_begin(const lsh_filter *filter, uint64_t begin_hash) { lsh_filter_add(filter, mixed(begin_hash)); }
+void lsh_filter_add_begin(const lsh_filter *begins, uint64_t begin_hash)
+{
+    begins->words[begin_hash >> 30 & begins->mask] |= (uint64_t)1 << (begin_hash >> 24 & 63);
+}
+
+static inline size_t has_begin(const lsh_filter *begins, uint64_t begin_hash)
+{
+    return begins->words[begin_hash >> 30 & begins->mask] >> (begin_hash >> 24 & 63) & 1;
+}
 
 /* Write the positions of the shingles that begin as wanted. Each is written, and kept if it does: a branch would often be
  * mispredicted. */
-LSH_INLINE size_t find_begins(const lsh_wanted *wanted, const lsh_shingles *shingles, int of_bytes, int has_filter,
-                              uint32_t *found)
+LSH_INLINE size_t find_begins(const lsh_wanted *wanted, const lsh_shingles *shingles, int of_bytes, uint32_t *found)
 {
+    const lsh_shingles own = *shingles;
     const lsh_filter begins = wanted->begins;
     const uint64_t limit = wanted->limit;
-    size_t count = 0, length;
-    for (size_t i = 0; i < shingles->count; i++) {
-        const uint8_t *bytes = of_bytes ? shingles->text + i : shingle_at(shingles, i, &length);
-        const uint64_t hash = lsh_begin_hash(bytes, of_bytes ? shingles->n : length);
+    size_t count = 0, length = own.n;
+    for (size_t i = 0; i < own.count; i++) {
+        const uint8_t *bytes = of_bytes ? own.text + i : shingle_at(&own, i, &length);
+        const uint64_t hash = lsh_begin_hash(bytes, length);
         found[count] = (uint32_t)i;
-        count += (size_t)((hash <= limit) | (has_filter && passes(&begins, mixed(hash))));
+        count += (size_t)(hash <= limit) | has_begin(&begins, hash);
     }
     return count;
 }
 
 static size_t begins(const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found)
 {
-    const int of_bytes = shingles->starts == NULL;
-    if (wanted->limit == UINT64_MAX) {
-        for (size_t i = 0; i < shingles->count; i++)
-            found[i] = (uint32_t)i;
-        return shingles->count;
+    if (wanted->limit < UINT64_MAX)
+        return shingles->starts == NULL ? find_begins(wanted, shingles, 1, found) : find_begins(wanted, shingles, 0, found);
+    for (size_t i = 0; i < shingles->count; i++)
+        found[i] = (uint32_t)i;
+    return shingles->count;
+}
+
+/* The hashes of the shingles at some positions; the words of the filter that they need are prefetched. */
+LSH_INLINE void hash_found(const lsh_shingles *shingles, int of_bytes, const lsh_filter *filter, const uint32_t *found,
+                           size_t count, uint64_t *hashes)
+{
+    const lsh_shingles own = *shingles;
+    const lsh_filter into = *filter;
+    for (size_t i = 0; i < count; i++) {
+        size_t length = own.n;
+        const uint8_t *bytes = of_bytes ? own.text + found[i] : shingle_at(&own, found[i], &length);
+        const uint64_t hash = lsh_shingle_hash(bytes, length);
+        hashes[i] = hash;
+        lsh_prefetch(&into.words[hash >> 20 & into.mask]);
     }
-    if (wanted->begins.words == NULL)
-        return of_bytes ? find_begins(wanted, shingles, 1, 0, found) : find_begins(wanted, shingles, 0, 0, found);
-    return of_bytes ? find_begins(wanted, shingles, 1, 1, found) : find_begins(wanted, shingles, 0, 1, found);
 }
 
 size_t lsh_find_wanted(const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found, uint64_t *hashes)
 {
-    const lsh_filter filter = wanted->hashes;
+    static const uint64_t none = 0;
+    const lsh_filter filter = wanted->hashes.words == NULL ? (lsh_filter){(uint64_t *)&none, 0} : wanted->hashes;
     const size_t begun = begins(wanted, shingles, found);
     size_t count = 0;
-    for (size_t i = 0; i < begun; i++) {
-        size_t length;
-        const uint8_t *bytes = shingle_at(shingles, found[i], &length);
-        hashes[i] = lsh_shingle_hash(bytes, length);
-        if (filter.words != NULL)
-            lsh_prefetch(&filter.words[hashes[i] >> 20 & filter.mask]);
-    }
-    if (filter.words == NULL)
+    if (shingles->starts == NULL)
+        hash_found(shingles, 1, &filter, found, begun, hashes);
+    else
+        hash_found(shingles, 0, &filter, found, begun, hashes);
+    if (wanted->hashes.words == NULL)
         return begun;
     for (size_t i = 0; i < begun; i++) {
         const uint64_t hash = hashes[i];
         hashes[count] = hash;
         found[count] = found[i];
-        count += passes(&filter, hash);
+        count += (size_t)passes(&filter, hash);
     }
     return count;
 }

@@ -6,23 +6,27 @@ go by once more before, to be counted. The compiled module does both; this modul
 
 from __future__ import annotations
 
+import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from lsh._minhash import UNIT_CODES
 from lsh.base import checks, errors
 from lsh.base.arrays import Array
 from lsh.base.progress import Progress, checked_progress
 from lsh.base.threads import map_in_order, number_of
 from lsh.engine.dedup import refuse_other_arguments
-from lsh.passages.contained_result import SKIPPED, Contained
-from lsh.passages.items import HIT, REASONS, ItemSearch, ItemTable
-from lsh.text.batch import Batch
+from lsh.passages.contained_result import SKIPPED, TEXT, Contained
+from lsh.passages.item_search import HIT, ItemSearch
+from lsh.passages.items import REASONS, ItemTable
+from lsh.text.batch import Batch, content_keys
 from lsh.text.collections import allows_missing, each_piece, extents
-from lsh.text.shingling import UNIT_CODES, Shingles, ascii_flags, is_regular, original_spans
+from lsh.text.shingling import Shingles, ascii_flags, is_regular, original_spans
 from lsh.typing import Missing, Piece, TextsOrCallable
 
 __all__ = ["find_contained"]
@@ -178,6 +182,16 @@ def find(
     return _Finding(containing, items, items if texts is None else texts, texts is None, num_threads, report).result()
 
 
+class LazyBatch(NamedTuple):
+    """Texts that a thread makes a batch of: texts start to stop - 1 of a piece, which begins at position `first`."""
+
+    name: str
+    first: int
+    piece: Piece
+    start: int
+    stop: int
+
+
 @dataclass(eq=False)
 class _Finding:
     """A search for items in texts."""
@@ -188,12 +202,14 @@ class _Finding:
     among_themselves: bool
     num_threads: int
     report: Progress
+    num_texts: int | None = None  # where they were counted before the search
     seconds: dict[str, float] = field(default_factory=dict)
+    totals: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.missing = allows_missing(self.containing.missing)
         self.table = self.containing.table()
-        self.num_missing = self.num_texts = self.num_common = 0
+        self.secrets = (os.urandom(16), os.urandom(16)) if self.among_themselves else ()
 
     def result(self) -> Contained:
         """Find the items."""
@@ -202,116 +218,122 @@ class _Finding:
         max_share = self.containing.max_share
         if max_share is not None:
             self.table.index(True)
-            self.seconds["items"], started = time.perf_counter() - started, time.perf_counter()
+            counted = time.perf_counter()
             self._ignore_common(max_share)
-            self.seconds["counting"], started = time.perf_counter() - started, time.perf_counter()
+            self.seconds["counting"] = time.perf_counter() - counted
         self.table.index(False)
-        self.seconds["items"] = self.seconds.get("items", 0.0) + time.perf_counter() - started
+        self.seconds["items"] = time.perf_counter() - started - self.seconds.get("counting", 0.0)
         started = time.perf_counter()
-        found, sizes = self._search()
+        hits, texts = self._search()
         self.seconds["searching"] = time.perf_counter() - started
-        return self._result(found, sizes)
+        return self._result(hits, texts)
 
-    def _read_items(self) -> None:
-        """Put the items into the table."""
-        for batch, _ in map(self._batch, self._shares("items", self.items)):
-            self.table.add(batch)
-            self.num_missing += batch.num_missing
-            self.report("items", self.table.count, None)
-
-    def _shares(self, name: str, texts: TextsOrCallable) -> Iterator[tuple[str, int, Piece, int, int]]:
-        """Yield shares of work: what the texts are called, and the piece, its first position, and a part of it."""
-        first = 0
-        for piece in each_piece(f"{name}()" if callable(texts) else name, texts() if callable(texts) else texts, MAX_PIECE):
+    def _batches(self, name: str, texts: TextsOrCallable) -> Iterator[LazyBatch]:
+        """Yield the texts of a collection in batches."""
+        given, first = (texts(), f"{name}()") if callable(texts) else (texts, name), 0
+        for piece in each_piece(given[1], given[0], MAX_PIECE):
             for start, stop in extents(piece, BATCH_TEXTS, BATCH_BYTES):
-                yield name, first, piece, start, stop
+                yield LazyBatch(name, first, piece, start, stop)
             first += len(piece)
 
-    def _batch(self, share: tuple[str, int, Piece, int, int]) -> tuple[Batch, int]:
-        """Return the texts of a share, and the position of the first one."""
-        name, first, piece, start, stop = share
-        return Batch(piece, first, self.missing, None, name, start, stop), first + start
-
-    def _ignore_common(self, max_share: float) -> None:
-        """Count the texts that have each shingle of an item, and let common ones not count."""
-        total, done = np.zeros(self.table.num_entries, np.int64), 0
-        counters: list[tuple[ItemSearch, Array]] = []  # of the threads that do not work at the moment
-
-        def counted(share: tuple[str, int, Piece, int, int]) -> int:
-            batch, _ = self._batch(share)
-            try:
-                search, counts = counters.pop()
-            except IndexError:
-                search, counts = ItemSearch(self.table, self._locate), np.zeros_like(total)
-            search.count(batch, counts)
-            counters.append((search, counts))
-            return len(batch)
-
-        for count in map_in_order(counted, self._shares("texts", self.texts), self.num_threads):
-            done += count
-            self.report("counting", done, None)
-        for _, counts in counters:
-            total += counts
-        self.num_texts = done
-        self.num_common = int(np.count_nonzero(total > max_share * done))
-        self.table.ignore(total, max_share * done)
+    def _batch(self, lazy: LazyBatch) -> Batch:
+        return Batch(lazy.piece, lazy.first, self.missing, None, lazy.name, lazy.start, lazy.stop)
 
     def _locate(self, text: bytes, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
         return original_spans(self.containing.own_shingles, text, spans)
 
-    def _search(self) -> tuple[Array, Array]:
-        """Return the hits, and the size of each text in bytes."""
-        searches: list[ItemSearch] = []  # of the threads that do not work at the moment
+    def _read_items(self) -> None:
+        """Put the items into the table."""
+        for batch in map(self._batch, self._batches("items", self.items)):
+            self.table.add(batch)
+            self.totals["missing"] += batch.num_missing
+            self.report("items", self.table.count, None)
 
-        def searched(share: tuple[str, int, Piece, int, int]) -> tuple[Array, Array, int]:
-            batch, first = self._batch(share)
+    def _ignore_common(self, max_share: float) -> None:
+        """Count the texts that have each shingle of an item, and let common ones not count."""
+        total = np.zeros(self.table.num_entries, np.int64)
+        idle: list[tuple[ItemSearch, Array]] = []  # of the threads that do not work at the moment
+
+        def count(lazy: LazyBatch) -> int:
+            batch = self._batch(lazy)
             try:
-                search = searches.pop()
+                search, counts = idle.pop()
             except IndexError:
-                search = ItemSearch(self.table, self._locate)
-            hits = search.search(batch, first, self.among_themselves)
-            searches.append(search)
-            return hits, batch.sizes(), batch.num_missing
+                search, counts = ItemSearch(self.table, self._locate), np.zeros_like(total)
+            search.count(batch, counts)
+            idle.append((search, counts))
+            return len(batch)
 
-        found, sizes, done = [np.empty(0, HIT)], [np.empty(0, np.int64)], 0
-        total = self.num_texts or None
-        for hits, some, missing in map_in_order(searched, self._shares("texts", self.texts), self.num_threads):
+        self.num_texts = 0
+        for texts in map_in_order(count, self._batches("texts", self.texts), self.num_threads):
+            self.num_texts += texts
+            self.report("counting", self.num_texts, None)
+        for _, counts in idle:
+            total += counts
+        self.totals["common"] = int(np.count_nonzero(total > max_share * self.num_texts))
+        self.table.ignore(total, max_share * self.num_texts)
+
+    def _search(self) -> tuple[Array, Array | None]:
+        """Return the hits, and `TEXT` of all texts if these are looked for in each other."""
+        idle: list[ItemSearch] = []  # of the threads that do not work at the moment
+
+        def search(lazy: LazyBatch) -> tuple[Array, Array, Counter[str]]:
+            batch = self._batch(lazy)
+            try:
+                searching = idle.pop()
+            except IndexError:
+                searching = ItemSearch(self.table, self._locate)
+            first = lazy.first + lazy.start
+            hits = searching.search(batch, first, self.among_themselves)
+            idle.append(searching)
+            texts, sizes = np.unique(hits["text"]), batch.sizes()
+            found = {"found_texts": len(texts), "found_bytes": int(sizes[texts - first].sum())}
+            totals = Counter(texts=len(batch), bytes=int(sizes.sum()), **found)
+            totals["missing"] = 0 if self.among_themselves else batch.num_missing
+            return hits, described(batch, self.secrets), totals
+
+        found, texts = [np.empty(0, HIT)], [np.empty(0, TEXT)]
+        for hits, some, totals in map_in_order(search, self._batches("texts", self.texts), self.num_threads):
             found.append(hits)
-            sizes.append(some)
-            done += len(some)
-            self.num_missing += 0 if self.among_themselves else missing
-            self.report("searching", done, total)
-        if total is not None and done != total:
-            raise ValueError(
-                f"texts gave {total:,} texts at the first call and {done:,} at the second; a callable must give the same "
-                "texts at each call"
-            )
-        self.num_texts = done
-        return np.concatenate(found), np.concatenate(sizes)
+            texts.append(some)
+            self.totals.update(totals)
+            self.report("searching", self.totals["texts"], self.num_texts)
+        if self.num_texts is not None and self.totals["texts"] != self.num_texts:
+            reason = f"gave {self.num_texts:,} texts at the first call and {self.totals['texts']:,} at the second; a "
+            raise errors.bad_value("texts", reason + "callable must give the same texts at each call")
+        return np.concatenate(found), np.concatenate(texts) if self.among_themselves else None
 
-    def _result(self, hits: Array, sizes: Array) -> Contained:
+    def _result(self, hits: Array, texts: Array | None) -> Contained:
         """Return the result, with counts."""
         states = self.table.states()
         skipped = np.empty(np.count_nonzero(states), SKIPPED)
         skipped["item"] = np.flatnonzero(states)
         skipped["reason"] = np.array(REASONS)[states[skipped["item"]]]
-        texts = np.unique(hits["text"])
-        counts = {
+        names = ("texts", "missing", "bytes", "found_texts", "found_bytes", "common")
+        counts: dict[str, Any] = {
             "items": self.table.count,
-            "texts": self.num_texts,
-            "missing": self.num_missing,
             "skipped": len(skipped),
             "hits": len(hits),
             "found_items": len(np.unique(hits["item"])),
-            "found_texts": len(texts),
-            "bytes": int(sizes.sum()),
-            "found_bytes": int(sizes[texts].sum()),
-            "common": self.num_common,
+            **{name: self.totals[name] for name in names},
             "seconds": self.seconds,
         }
         containing = self.containing
-        names = ("threshold", "window", "min_shared", "max_share")
-        parameters = {**{name: getattr(containing, name) for name in names}, "shingles": containing.own_shingles}
-        found = Contained(hits, skipped, self.num_texts, counts, parameters)
+        given = {name: getattr(containing, name) for name in ("threshold", "window", "min_shared", "max_share")}
+        parameters = {**given, "shingles": containing.own_shingles}
+        found = Contained(hits, skipped, counts["texts"], counts, parameters, texts)
         counts["window_bytes"] = int((found.cuts["end"] - found.cuts["start"]).sum())
         return found
+
+
+def described(batch: Batch, secrets: tuple[bytes, ...]) -> Array:
+    """Return `TEXT` of texts; none without secrets, which make sure that no two texts with equal keys are made."""
+    texts = np.empty(len(batch) if secrets else 0, TEXT)
+    for name, secret in zip(("key", "other_key"), secrets):
+        keys = np.empty(len(batch), np.uint64)
+        content_keys(batch, secret, keys)
+        texts[name] = keys
+    if secrets:
+        texts["size"] = batch.sizes()
+        texts["missing"] = batch.sizes(missing=-1) < 0
+    return texts

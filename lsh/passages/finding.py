@@ -378,7 +378,7 @@ class _Finding:
     def _ranks(self, keep: Keep | Array) -> Array:
         """Return the place of each document in the order of priorities."""
         order = np.empty(self.offsets[1], np.int32)
-        rank_by_priority(keep, self.sizes, order)
+        rank_by_priority(self.sizes.read(0, len(order)) if isinstance(keep, str) else keep, order)
         ranks = np.empty_like(order)
         ranks[order] = np.arange(len(order), dtype=np.int32)
         return ranks

@@ -44,7 +44,8 @@ cdef class Walk:
 
     cdef int read(self, const uint8_t *text, size_t length) except -1 nogil:
         """Begin a walk over a text, which must stay in memory."""
-        cdef bint is_ascii = (self.flags or not self.is_regular or self.unit == c.LSH_CHAR) and c.lsh_is_ascii(text, length)
+        cdef bint is_asked = self.flags or not self.is_regular or self.unit == c.LSH_CHAR
+        cdef bint is_ascii = is_asked and c.lsh_is_ascii(text, length)
         cdef size_t written = _MAX
         self.source, self.length, self.by_python = text, length, False
         if length and (self.flags or not (self.is_regular or is_ascii)):
@@ -109,7 +110,7 @@ cdef class Walk:
         return shingles.text + shingles.starts[i]
 
     cdef int originals(self, size_t *places, size_t count) except -1 nogil:
-        """Replace places in the normalised text, which ascend, by those of the characters that wrote the bytes there."""
+        """Replace places in the normalised text, which ascend, by those of the characters that wrote them."""
         if self.text == self.words.bytes:
             normalise(self.source, self.length, self.flags, self.words.bytes, places, count)
         return 0

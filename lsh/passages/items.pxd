@@ -50,8 +50,9 @@ cdef class ItemTable:
     cdef uint32_t _least(self, uint32_t shingles) noexcept nogil
     cdef int _fill(self, Walk walk, ShingleTable own, const uint8_t[::1] counters, size_t total,
                    bint all_shingles) except -1
-    cdef size_t _rank(self, size_t i, Walk walk, ShingleTable own, const uint8_t[::1] counters, Ranked *ranked,
-                      uint64_t limit) except? 0 nogil
+    cdef bint _choose(self, Ranked *ranked, size_t count, size_t taken) noexcept nogil
+    cdef int _rank(self, size_t i, Walk walk, ShingleTable own, const uint8_t[::1] counters,
+                   Ranked *ranked) except -1 nogil
     cdef size_t start(self, uint64_t hash) noexcept nogil
     cdef size_t stop(self, uint64_t hash) noexcept nogil
     cdef size_t first_equal(self, uint64_t hash, const uint8_t *bytes, size_t length) noexcept nogil

@@ -209,7 +209,7 @@ cdef class ItemTable:
     cdef int _fill(self, Walk walk, ShingleTable own, const uint8_t[::1] counters, size_t total,
                    bint all_shingles) except -1:
         """Make the entries, the directory and the filters, of at most `total` shingles."""
-        cdef size_t i, j, at = 0, first, others, listed, taken, num_begins = 0
+        cdef size_t i, j, at = 0, taken, num_begins = 0
         cdef Item *item
         cdef uint64_t[::1] hashes, begins
         cdef uint32_t[:, ::1] rows, places
@@ -230,17 +230,14 @@ cdef class ItemTable:
                     if item.shingles > capacity:
                         capacity = 2 * item.shingles
                         ranked = <Ranked *> resize(ranked, capacity, sizeof(Ranked))
-                    listed = self._rank(i, walk, own, counters, ranked, self.wanted.limit)
+                    self._rank(i, walk, own, counters, ranked)
                     taken = item.shingles
                     if not all_shingles:
-                        first, others = num_begins, item.shingles - item.need
-                        taken = others + item.bar
-                        if listed < taken or ranked[taken - 1].rank >> 56 > RARE:
-                            # Too few begin as wanted, or many items have them.
-                            listed = self._rank(i, walk, own, counters, ranked, <uint64_t> -1)
+                        taken = item.shingles - item.need + item.bar
+                        if not self._choose(ranked, item.shingles, taken):
+                            for j in range(taken):
+                                begins[num_begins + j] = ranked[j].begin
                             num_begins += taken
-                        for j in range(num_begins - first):
-                            begins[first + j] = ranked[j].begin
                     for j in range(taken):
                         hashes[at] = ranked[j].hash
                         rows[at, 0], rows[at, 1] = <uint32_t> ranked[j].hash, <uint32_t> i
@@ -268,14 +265,35 @@ cdef class ItemTable:
             c.lsh_filter_add_begin(&self.wanted.begins, begins[i])
         return 0
 
-    cdef size_t _rank(self, size_t i, Walk walk, ShingleTable own, const uint8_t[::1] counters, Ranked *ranked,
-                      uint64_t limit) except? 0 nogil:
-        """List the shingles of an item that count and begin as wanted, those first that few items have."""
+    cdef bint _choose(self, Ranked *ranked, size_t count, size_t taken) noexcept nogil:
+        """Let `taken` shingles come first that begin as wanted.
+
+        Leaves all as they are, and returns False, where these are too few, or many items have them but not the others.
+        """
+        cdef size_t i, chosen = 0
+        cdef uint64_t rarest = ranked[taken - 1].rank >> 56
+        for i in range(count):
+            if ranked[i].begin <= self.wanted.limit:
+                chosen += 1
+                if chosen == taken:
+                    break
+        if chosen < taken or ranked[i].rank >> 56 > max(2 * rarest, <uint64_t> RARE):
+            return False
+        chosen = 0
+        for i in range(count):
+            if ranked[i].begin <= self.wanted.limit:
+                ranked[chosen] = ranked[i]
+                chosen += 1
+        return True
+
+    cdef int _rank(self, size_t i, Walk walk, ShingleTable own, const uint8_t[::1] counters,
+                   Ranked *ranked) except -1 nogil:
+        """List the shingles of an item that count, those first that few items have."""
         cdef uint64_t hashes[SCANNED]
         cdef size_t j, count, length = 0, at = 0, mask = counters.shape[0] - 1
         cdef const uint8_t *bytes
         cdef const uint8_t *text = self.data + self.bounds[i]
-        cdef uint64_t others, begin
+        cdef uint64_t others
         cdef bint is_new = False
         own.begin(self.begin_item(walk, i))
         count = walk.more()
@@ -283,18 +301,16 @@ cdef class ItemTable:
             c.lsh_hash_shingles(&walk.shingles, hashes)
             for j in range(count):
                 bytes = walk.shingle(j, &length)
-                begin = c.lsh_begin_hash(bytes, length)
-                if begin > limit:
-                    continue
                 own.enter(hashes[j], bytes, length, &is_new)
                 if is_new and self.counts(bytes):
                     others = counters[hashes[j] & mask] >> 1
-                    ranked[at] = Ranked(others << 56 | hashes[j] >> 8, hashes[j], begin, bytes - text, length)
+                    ranked[at] = Ranked(others << 56 | hashes[j] >> 8, hashes[j], c.lsh_begin_hash(bytes, length),
+                                        bytes - text, length)
                     at += 1
             count = walk.more()
         if at:
             qsort(ranked, at, sizeof(Ranked), _by_rank)
-        return at
+        return 0
 
     cdef size_t start(self, uint64_t hash) noexcept nogil:
         """The first entry that may have a hash; it is one of those before `stop`."""

@@ -145,6 +145,7 @@ WORK: dict[str, Callable[[list[str]], object]] = {
     "deduplicate": lambda texts: lsh.deduplicate(
         texts, shingles=Shingles(8, lowercase=True, normalize="NFKC"), num_threads=2
     ),
+    "find_contained": lambda texts: lsh.find_contained(texts, num_threads=2),
 }
 
 

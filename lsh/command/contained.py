@@ -22,13 +22,12 @@ from lsh.base.threads import number_of
 from lsh.base.wording import counted, size
 from lsh.files import ReadOptions
 from lsh.files.records import NO_ID, is_number
-from lsh.passages.contained import WORDS, Containing, find
+from lsh.passages.contained import Containing, find
 from lsh.passages.contained_result import Contained
 from lsh.terminal import console, inputs, options, outputs, shortening
 from lsh.terminal.inputs import ItemStream
 from lsh.terminal.outputs import Reference, Stopwatch
 from lsh.terminal.rows import hit_rows, skipped_rows
-from lsh.text.shingling import Shingles
 
 OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "output",
@@ -45,7 +44,6 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "missing",
     "on_bad_line",
 )
-CHARACTERS = 8  # of a shingle, or bytes, where its unit is not the word
 OF_ITEMS = "each item would be found in its own text; name other files"  # a file that is INPUT and ITEMS
 STAGE_SHARES = {"items": 0.02, "counting": 0.7, "searching": 1.0}
 COUNTS = ["items", "skipped", "found_items", "texts", "found_texts", "hits", "missing", "common"]
@@ -177,10 +175,9 @@ def _request(namespace: argparse.Namespace) -> Request:
     outputs.take_input(namespace)
     mark = shortening.checked_mark(namespace)
     written = outputs.checked_outputs(namespace, "--hits", "--skipped")
-    own = WORDS if namespace.unit in (None, WORDS.unit) else Shingles(**{**WORDS.to_dict(), "n": CHARACTERS})
     containing = Containing(
         namespace.threshold,
-        options.shingles_or(namespace, own),
+        options.shingles_of_items(namespace),
         namespace.window,
         namespace.min_shared,
         namespace.max_share,

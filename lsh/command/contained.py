@@ -46,6 +46,8 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
 )
 OF_ITEMS = "each item would be found in its own text; name other files"  # a file that is INPUT and ITEMS
 STAGE_SHARES = {"items": 0.02, "counting": 0.7, "searching": 1.0}
+COUNTS = ["items", "skipped", "found_items", "texts", "found_texts", "hits", "missing", "common"]
+COUNTS += ["bytes", "found_bytes", "window_bytes"]
 COLUMNS = ".jsonl, .csv, .tsv, .parquet and .arrow"  # formats with columns
 
 EPILOG = f"""\
@@ -250,8 +252,8 @@ def _find(request: Request, watch: Stopwatch) -> dict[str, Any]:
         emptied = _emptied(found, run) if request.cut else np.empty(0, np.int64)
         _write(request, found, run, emptied, [*filter(None, (run.rejects,)), *tables])
         watch.stage("writing")
-    counts = found.summary()
-    del counts["seconds"]  # which the watch has, too
+    summary = found.summary()
+    counts = {name: summary[name] for name in COUNTS}
     counts["emptied"] = len(emptied)
     counts["read"] = run.texts.num_bytes + items.num_bytes
     counts["bad_lines"] = run.texts.skipped + items.skipped

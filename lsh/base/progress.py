@@ -18,7 +18,7 @@ from lsh.base.wording import counted, duration, size
 Progress = Callable[[str, int, "int | None"], object]
 
 REDRAW = 0.1  # seconds between two updates of the line
-UNITS = {"grouping": "band", "deciding": "run"}  # of stages that do not count documents
+UNITS = {"grouping": "band", "deciding": "run", "items": "item"}  # of stages that do not count documents
 BYTE = "byte"
 # The time of each stage of `lsh.deduplicate` relative to the first, about as benchmarks/results/files.json has it.
 SHARES = {"fingerprints": 1.0, "grouping": 0.15, "texts": 0.5, "comparing": 0.5}

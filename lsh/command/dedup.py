@@ -10,6 +10,7 @@ import argparse
 import json
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -166,8 +167,7 @@ def run(namespace: argparse.Namespace) -> None:
         indexing.say_recall(request.index, request.matching.threshold, request.matching.verify)
     inputs.note_memory(request.outputs.written(), request.running.quiet)
     counts, parameters = _deduplicate(request, watch)
-    watch.stage("writing")  # and closing
-    counts["seconds"] = {**watch.seconds, "total": sum(watch.seconds.values())}
+    counts["seconds"] = watch.ended()
     _print_counts(request, counts, parameters)
 
 
@@ -306,30 +306,21 @@ def _write(
 ) -> None:
     """Write the kept documents, if they have a target, and the tables; put all in place when they are complete."""
     own = request.outputs.tables
-    documents, texts, target, meter = run.documents, run.texts, run.target, run.meter
+    documents, texts = run.documents, run.texts
     removed_documents = own["--removed-documents"]
     with ExitStack() as opened:
-        if target is not None:
-            opened.enter_context(target)
-            size = documents.size
-            values = added_values(result, texts, against) if request.mark else None
-            written = np.ones_like(result.keep) if request.mark else result.keep
-            files.write_kept(
-                documents, written, target, lambda position: meter.bytes("writing", position, size), values
-            )
-            meter.bytes("writing", size, size)
+        values = added_values(result, texts, against) if request.mark else None
+        written = np.ones_like(result.keep) if request.mark else result.keep
+        outputs.write_documents(opened, run, written, values)
         if removed_documents is not None:
             removed = files.target(documents, removed_documents)
             opened.enter_context(removed)
             tables.append(removed)
             files.write_kept(documents, ~result.keep, removed)
         for path, rows_of in ((own["--removed"], removed_rows), (own["--clusters"], cluster_rows)):
-            if path is not None:
-                table = opened.enter_context(files.Target(path, folder=documents.temporary))
-                tables.append(table)
-                for row in rows_of(result, texts, against):
-                    table.write(files.table_row(*row))
-        outputs.put_in_place(tables, target)
+            rows = partial(rows_of, result, texts, against)
+            tables += outputs.write_table(opened, path, documents.temporary, rows)
+        outputs.put_in_place(tables, run.target)
 
 
 # ---- counts ----

@@ -225,8 +225,6 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
 
     if namespace.threshold is not None:
         raise ValueError("--threshold cannot be combined with --screen; use --reject and --recommend")
-    given = {own: getattr(namespace, name) for name, own in options.SHINGLE_OPTIONS.items()}
-    given = {name: value for name, value in given.items() if value is not None}
     thresholds: list[float] = []
     for name, default in (("reject", screening.REJECT), ("recommend", screening.RECOMMEND)):
         value = getattr(namespace, name)
@@ -234,7 +232,7 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
     return screening.Screen.create(
         folder,
         *thresholds,
-        shingles=Shingles(**{**screening.SHINGLES.to_dict(), **given}),
+        shingles=options.shingles_or(namespace, screening.SHINGLES),
         bands=options.bands(namespace),
         num_seeds=None if namespace.num_seeds is None else options.num_seeds(namespace),
         random_state=options.random_state(namespace),

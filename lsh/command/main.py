@@ -18,7 +18,7 @@ import numpy as np
 
 import lsh
 from lsh.base import signals
-from lsh.command import dedup, index, pairs, passages, plan, screen, show
+from lsh.command import contained, dedup, index, pairs, passages, plan, screen, show
 from lsh.terminal import console, options
 
 SIZE_UNITS = ("K", "KB", "KIB", "M", "MB", "MIB", "G", "GB", "GIB", "T", "TB", "TIB")  # after a space, an argument
@@ -87,7 +87,9 @@ def _unrecognized(argument: str, parser: argparse.ArgumentParser) -> str:
 def _parser(command: str = "") -> argparse.ArgumentParser:
     """Return the parser: with one command, if that is its name, else with all of them."""
     parser = console.Parser(
-        prog="lsh", description="Find near-duplicate documents, and repeated passages.", epilog=EPILOG
+        prog="lsh",
+        description="Find near-duplicate documents, repeated passages, and items within documents.",
+        epilog=EPILOG,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=console.Parser)
@@ -125,6 +127,7 @@ COMMANDS = {
     "dedup": dedup.add_parser,
     "pairs": pairs.add_parser,
     "passages": passages.add_parser,
+    "contained": contained.add_parser,
     "show": show.add_show,
     "compare": show.add_compare,
     "plan": plan.add_parser,

@@ -8,26 +8,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, get_args
 
-import numpy as np
-
 import lsh
 from lsh import files
-from lsh.base.arrays import Array
 from lsh.base.wording import counted, size
 from lsh.engine.dedup import Running
 from lsh.passages.finding import STAGE_SHARES, Cutting, find
 from lsh.passages.result import Passages
-from lsh.terminal import console, inputs, options, outputs
-from lsh.terminal.inputs import TextStream
+from lsh.terminal import console, inputs, options, outputs, shortening
 from lsh.terminal.outputs import Stopwatch
 from lsh.terminal.rows import span_rows
-from lsh.text.cuts import in_characters
 from lsh.typing import PassageUnit
 
 OPTIONS_OF_REPORT = (  # listed in a report if they have a value
@@ -47,8 +40,6 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "missing",
     "on_bad_line",
 )
-
-_NAME = re.compile(r'[^"\\\x00-\x1f\x7f\ud800-\udfff]+')  # what JSON and tables have as it is
 
 EPILOG = f"""\
 examples:
@@ -101,13 +92,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     outputs.add_outputs(parser, "do not write OUTPUT; print how much would be cut. --spans and the report are written")
     parser.add_argument("--spans", metavar="FILE", help="write where the passages are, and where each is kept")
-    parser.add_argument(
-        "--mark",
-        action=options.Once,
-        metavar="FIELD",
-        help="write all records with their whole texts and one more field: a list of the runs that would be cut, each "
-        "as [start, end] in characters of the text",
-    )
+    shortening.add_mark(parser)
     group = parser.add_argument_group("passages")
     group.add_argument(
         "--min-bytes",
@@ -143,17 +128,14 @@ def run(namespace: argparse.Namespace) -> None:
     request = _request(namespace)
     inputs.note_memory(request.outputs.written(), request.running.quiet)
     counts = _cut(request, watch)
-    watch.stage("writing")  # and closing
-    counts["seconds"] = {**watch.seconds, "total": sum(watch.seconds.values())}
+    counts["seconds"] = watch.ended()
     _print_counts(request, counts)
 
 
 def _request(namespace: argparse.Namespace) -> Request:
     """Return the checked request."""
     outputs.take_input(namespace)
-    if namespace.mark is not None and not _NAME.fullmatch(namespace.mark):
-        rule = "must be the name of a field, without quotes, backslashes and control characters"
-        raise ValueError(f"--mark {rule}, got {namespace.mark!r}")
+    mark = shortening.checked_mark(namespace)
     written = outputs.checked_outputs(namespace, "--spans")
     keep = outputs.checked_keep(namespace)
     shingles = None
@@ -166,11 +148,10 @@ def _request(namespace: argparse.Namespace) -> Request:
     by_position: Any = "first" if keep in outputs.BY_VALUE else keep
     cutting = Cutting(namespace.min_bytes, namespace.unit, by_position, shingles, namespace.missing)
     reading, running = options.reading(namespace), options.running(namespace)
-    if len(reading.text_fields() or ()) > 1:
-        raise ValueError(f"--field must be one column, as texts are written with passages cut, got {reading.field}")
+    shortening.check_column(reading)
     sources, references = outputs.find_sources(namespace, written, reading, running.quiet, ["--spans"])
     given = outputs.given_options(namespace, OPTIONS_OF_REPORT, keep=keep)
-    return Request(sources, references, keep, reading, running, written, given, cutting, namespace.mark)
+    return Request(sources, references, keep, reading, running, written, given, cutting, mark)
 
 
 # ---- the run ----
@@ -181,9 +162,7 @@ def _cut(request: Request, watch: Stopwatch) -> dict[str, Any]:
     written, running = request.outputs, request.running
 
     def check(documents: files.Documents) -> None:
-        inputs.check_output(documents, written.output)
-        if request.mark is not None and documents.format.name in (files.FOLDER, "txt"):
-            raise ValueError("--mark adds a field to records, and INPUT has none; use --spans")
+        shortening.check_documents(documents, written, request.mark, "--spans")
 
     with ExitStack() as opened:
         added = [] if request.mark is None else [request.mark]
@@ -219,59 +198,11 @@ def _report(request: Request, found: Passages, run: outputs.OpenRun) -> str:
 
 def _write(request: Request, found: Passages, run: outputs.OpenRun, tables: list[outputs.AnyTarget]) -> None:
     """Write the documents, if they have a target, and the table; put all files in place when they are complete."""
-    documents, target, meter = run.documents, run.target, run.meter
     with ExitStack() as opened:
-        if target is not None:
-            opened.enter_context(target)
-            size, keep = documents.size, np.ones(run.texts.count, np.bool_)
-            values = cuts = None
-            if request.mark is None:
-                keep[found.emptied] = False
-                cuts = _cuts(found, keep)
-            else:
-                values = _marks(found, run.texts)
-            files.write_kept(
-                documents, keep, target, lambda position: meter.bytes("writing", position, size), values, cuts
-            )
-            meter.bytes("writing", size, size)
-        if request.spans is not None:
-            table = opened.enter_context(files.Target(request.spans, folder=documents.temporary))
-            tables.append(table)
-            for row in span_rows(found, run.texts, run.old):
-                table.write(files.table_row(*row))
-        outputs.put_in_place(tables, target)
-
-
-def _by_document(found: Passages) -> tuple[Array, Iterator[Array]]:
-    """Return the documents from which something is cut, and the runs of each: int64, shape ``(c, 2)``."""
-    cuts = found.cuts
-    documents, starts = np.unique(cuts["document"], return_index=True)
-    runs, stops = np.stack([cuts["start"], cuts["end"]], 1), [*starts[1:].tolist(), len(cuts)]
-    return documents, (runs[start:stop] for start, stop in zip(starts.tolist(), stops))
-
-
-def _cuts(found: Passages, keep: Array) -> Iterator[Array | None]:
-    """Yield what is cut from each kept document, ``None`` for nothing."""
-    documents, runs_of_each = _by_document(found)
-    position = 0
-    for document, runs in zip(documents.tolist(), runs_of_each):
-        yield from [None] * int(np.count_nonzero(keep[position:document]))
-        if keep[document]:
-            yield runs
-        position = document + 1
-    yield from [None] * int(np.count_nonzero(keep[position:]))
-
-
-def _marks(found: Passages, texts: TextStream) -> Iterator[list[bytes]]:
-    """Yield the field of --mark for each document; the texts that have passages are read again."""
-    documents, runs_of_each = _by_document(found)
-    position = 0
-    for runs, (document, record) in zip(runs_of_each, texts.at(documents)):
-        yield from [[b"[]"]] * (document - position)
-        shown = in_characters(record.text or b"", runs).tolist()
-        yield [json.dumps(shown).encode()]
-        position = document + 1
-    yield from [[b"[]"]] * (texts.count - position)
+        shortening.write_documents(opened, run, found.cuts, found.emptied, request.mark)
+        folder = run.documents.temporary
+        tables += outputs.write_table(opened, request.spans, folder, lambda: span_rows(found, run.texts, run.old))
+        outputs.put_in_place(tables, run.target)
 
 
 # ---- counts ----

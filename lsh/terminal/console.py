@@ -34,7 +34,8 @@ exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or wri
 SAME_NAMES = ["bands", "bytes", "confidence", "delimiter", "documents", "encoding", "field", "format", "header", "keep"]
 SAME_NAMES += ["id_field", "keep_field", "max_memory", "min_similarity", "missing", "normalize", "num_seeds", "pattern"]
 SAME_NAMES += ["num_threads", "on_bad_line", "random_state", "recall", "recommend", "reject", "removed", "source_field"]
-SAME_NAMES += ["min_bytes", "temp_dir", "threshold", "time_field", "top", "unit", "verify"]
+SAME_NAMES += ["item_field", "item_id_field", "max_share", "min_bytes", "min_shared", "temp_dir", "threshold"]
+SAME_NAMES += ["time_field", "top", "unit", "verify", "window"]
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in SAME_NAMES}
 OPTIONS |= {"n": "--ngram", "seeds": "--num-seeds", "added": "--mark"}
 OPTIONS |= {name: name.upper() for name in ("input", "other", "output")}
@@ -42,7 +43,7 @@ _PLAIN = re.compile(r"[\w./-]+")  # a value that needs no quotes in a shell
 MIN_LIKENESS = 0.75  # difflib ratio of an unknown option, command or choice and the one that is suggested
 _NEGATIVE = re.compile(r"-[.\d]")  # the start of a value, not of an option
 MIN_SECONDS = 0.1  # of a run that has a speed
-READ_STAGES = ("fingerprints", "passages", "texts")  # of the library, in which files are read
+READ_STAGES = ("fingerprints", "passages", "texts", "counting", "searching")  # of the library, in which files are read
 LOG_INTERVAL = 30.0  # seconds between two lines of progress that are not on a terminal
 HELP_WIDTH = 100  # of a description
 

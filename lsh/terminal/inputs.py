@@ -15,7 +15,7 @@ from lsh import files
 from lsh.base import signals
 from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget, SpilledColumn
-from lsh.base.errors import Words, message
+from lsh.base.errors import InputError, Words, message
 from lsh.files import ReadOptions
 from lsh.terminal import console
 from lsh.terminal.options import RunOptions
@@ -251,11 +251,14 @@ def named(name: str, places: Sequence[files.Place]) -> list[tuple[str, files.Pla
     return [(name, place) for place in places]
 
 
-def own_budget(running: RunOptions) -> MemoryBudget:
-    """Return the budget of what a command holds of the documents, in addition to `lsh.deduplicate`."""
+def own_budget(running: RunOptions, bounded: bool = False) -> MemoryBudget:
+    """Return the budget of what a command holds of the documents, in addition to `lsh.deduplicate`.
+
+    Without --max-memory it has a bound if it is `bounded`.
+    """
     if running.max_memory is None:
         _keep_freed_memory()
-        return MemoryBudget(None, running.temp_dir)
+        return MemoryBudget(MAX_OWN if bounded else None, running.temp_dir)
     return MemoryBudget(min(running.max_memory // 8, MAX_OWN), running.temp_dir)
 
 
@@ -469,6 +472,9 @@ class TextStream(TextSource):
         How many malformed lines or files were skipped, and how many hidden files were not read.
     """
 
+    id_option = "--id-field"
+    of_files = False  # whether an id is that of a file, and may occur in others
+
     def __init__(
         self,
         documents: Sequence[files.Documents],
@@ -484,6 +490,7 @@ class TextStream(TextSource):
         self._with_sizes, self._with_sources, self._priorities = with_sizes, with_sources, priorities
         budget = MemoryBudget() if budget is None else budget
         self._id_keys = budget.column(np.uint64)
+        with_ids = with_ids and not (self.of_files and self.num_files > 1)
         self._secret = os.urandom(16) if with_ids and notes is not None else None  # the ids are compared for the note
         self.sizes, self.sources = budget.column(np.int64), Names(budget)
         self.count = self.num_bytes = self.skipped = self.hidden = 0
@@ -596,7 +603,7 @@ class TextStream(TextSource):
             first, second = (f"{position + 1:,}{name}" for position, name in zip(found, names))
             identity = self.ids(np.array(found[:1])).of(np.array(found[:1]))[0]
             shown = identity[:MAX_SHOWN_ID].decode("utf-8", "replace")
-            remedy = "use --id-field none for record numbers as ids"
+            remedy = f"use {self.id_option} none for record numbers as ids"
             if len(self._documents) > 1:  # each has record numbers of its own
                 remedy = "name the files by one pattern or folder, and use record numbers as ids"
             console.say(f"{self._prefix}ids repeat: records {first} and {second} have the id {shown!r}; {remedy}")
@@ -614,3 +621,25 @@ class TextStream(TextSource):
             self.sources.extend(block.sources())
         if self._priorities is not None and block.ranks is not None:
             self._priorities.extend(block.ranks)
+
+
+class ItemStream(TextStream):
+    """The items of ``lsh contained``: errors name their own options, and each file has ids of its own."""
+
+    id_option = "--item-id-field"
+    of_files = True
+
+    def _blocks(self, positions: Array | None = None) -> Iterator[tuple[int, files.Block]]:
+        with about_items():
+            yield from super()._blocks(positions)
+
+
+@contextmanager
+def about_items() -> Iterator[None]:
+    """Let errors about columns name the options of the items."""
+    try:
+        yield
+    except InputError as error:
+        for name in ("field", "id_field"):
+            error.message = error.message.renamed(name, f"item_{name}")
+        raise

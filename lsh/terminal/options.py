@@ -159,6 +159,15 @@ def add_shingles(parser: argparse._ActionsContainer) -> None:
     add(parser, "--ngram", "--unit", "--normalize", "--lowercase", "--strip-punctuation", "--collapse-whitespace")
 
 
+def add_words(parser: argparse._ActionsContainer) -> None:
+    """Add the options of `shingles_or` for three words in lower case without punctuation."""
+    parser.add_argument("--ngram", type=whole, help="length of a shingle in units (default 3, of char and byte 8)")
+    parser.add_argument("--unit", choices=UNITS, help="unit of --ngram (default word)")
+    add(parser, "--normalize", "--collapse-whitespace")
+    for name, ignored in (("--lowercase", "case"), ("--strip-punctuation", "punctuation")):
+        parser.add_argument(name, action=argparse.BooleanOptionalAction, help=f"ignore {ignored} (default: yes)")
+
+
 def add_input(parser: argparse.ArgumentParser, nargs: str = "+") -> argparse.Action:
     """Add the argument of the files that a command reads; `nargs` is ``"*"`` if it may be left out."""
     described = "files of documents of one format, or a folder; - for standard input"
@@ -226,17 +235,19 @@ def add_matching(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(preset=None, clusters_mode=None)
 
 
-def add_running(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `running`."""
+def add_running(parser: argparse.ArgumentParser, *, max_memory: bool = True) -> None:
+    """Add the options of `running`; a command that holds no data of the documents has no ``--max-memory``."""
     group = parser.add_argument_group("running")
     add(group, "--num-threads")
-    group.add_argument(
-        "--max-memory",
-        metavar="SIZE",
-        help="memory for the data of the documents, such as 2GB; data beyond it goes to temporary files. At least 24 "
-        "bytes a document (up to 40 with --keep longest or --keep-field); the process needs up to 120 MB "
-        "beside it, and more for Parquet and URLs",
-    )
+    parser.set_defaults(max_memory=None)
+    if max_memory:
+        group.add_argument(
+            "--max-memory",
+            metavar="SIZE",
+            help="memory for the data of the documents, such as 2GB; data beyond it goes to temporary files. At least "
+            "24 bytes a document (up to 40 with --keep longest or --keep-field); the process needs up to 120 MB "
+            "beside it, and more for Parquet and URLs",
+        )
     group.add_argument(
         "--temp-dir", metavar="FOLDER", help="folder for temporary files (default: TMPDIR, or that of the system)"
     )
@@ -303,6 +314,12 @@ def shingles(namespace: argparse.Namespace) -> lsh.Shingles:
     """Return the shingles."""
     values = {name: _given_or_default(namespace, option) for option, name in SHINGLE_OPTIONS.items()}
     return lsh.Shingles(**values)
+
+
+def shingles_or(namespace: argparse.Namespace, default: lsh.Shingles) -> lsh.Shingles:
+    """Return shingles with the values that are given, and else those of others."""
+    given = {own: getattr(namespace, name) for name, own in SHINGLE_OPTIONS.items()}
+    return lsh.Shingles(**{**default.to_dict(), **{name: value for name, value in given.items() if value is not None}})
 
 
 def hasher(namespace: argparse.Namespace) -> lsh.MinHasher:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -78,7 +78,11 @@ class Request:
         Which documents come first: ``"first"``, ``"last"``, ``"longest"``, or ``"highest"`` or ``"lowest"`` by a field.
     given : dict of str to str
         The options that the report lists.
+    is_streamed : bool
+        Whether the memory of the command must not grow with INPUT.
     """
+
+    is_streamed: ClassVar[bool] = False
 
     sources: files.Sources
     references: Sequence[files.Sources]
@@ -116,6 +120,15 @@ class OpenRun:
     target: AnyTarget | None
     rejects: files.Target | None
     meter: console.Meter
+
+
+class Reference(NamedTuple):
+    """Files that INPUT is compared with, which are read and not written."""
+
+    option: str
+    path: str
+    reading: ReadOptions
+    problem: str = "a file compared with itself loses everything; name other reference files"  # if it is INPUT, too
 
 
 # ---- options ----
@@ -206,25 +219,31 @@ def checked_keep(namespace: argparse.Namespace) -> Keep:
 
 
 def find_sources(
-    namespace: argparse.Namespace, written: Outputs, reading: ReadOptions, quiet: bool, tables: Sequence[str]
+    namespace: argparse.Namespace,
+    written: Outputs,
+    reading: ReadOptions,
+    quiet: bool,
+    tables: Sequence[str],
+    references: Sequence[Reference] | None = None,
 ) -> tuple[files.Sources, list[files.Sources]]:
-    """Return the files of INPUT and of each --against, which differ from each other and from the outputs.
+    """Return the files of INPUT and of each reference, which differ from each other and from the outputs.
 
-    `tables` are the options whose files are tables.
+    `tables` are the options whose files are tables. The default for `references` is what --against names.
     """
+    if references is None:
+        references = [Reference("--against", path, reading) for path in namespace.against or ()]
     places = files.expanded(namespace.input)
-    references = [files.expanded([path]) for path in namespace.against or ()]
-    read = inputs.named("INPUT", places) + [pair for one in references for pair in inputs.named("--against", one)]
+    named = [(one, files.expanded([one.path])) for one in references]
+    read = inputs.named("INPUT", places) + [pair for one, own in named for pair in inputs.named(one.option, own)]
     inputs.check_files(read, written.named(), reading, into_folder=True, makes_folders=True)
     for name in tables:
         inputs.check_table(name, written.tables[name])
     _check_report(written.report)
     found = inputs.find(reading, places, quiet)
-    others = [inputs.find(reading, one, quiet) for one in references]
-    for one in others:
-        if (shared := inputs.shared_file(found, one)) is not None:
-            problem = "a file compared with itself loses everything; name other reference files"
-            raise ValueError(f"{shared} is INPUT and --against: {problem}")
+    others = [inputs.find(one.reading, own, quiet) for one, own in named]
+    for one, other in zip(references, others):
+        if (shared := inputs.shared_file(found, other)) is not None:
+            raise ValueError(f"{shared} is INPUT and {one.option}: {one.problem}")
     return found, others
 
 
@@ -267,6 +286,11 @@ class Stopwatch:
         self.seconds[name] = self.seconds.get(name, 0.0) + max(now - self._started - sum(parts.values()), 0.0)
         self._started = now
 
+    def ended(self) -> dict[str, float]:
+        """End the last stage, that of writing and closing; return all stages and their total."""
+        self.stage("writing")
+        return {**self.seconds, "total": sum(self.seconds.values())}
+
 
 def open_run(
     opened: ExitStack,
@@ -275,6 +299,8 @@ def open_run(
     added: Sequence[str],
     with_ids: bool,
     shares: Mapping[str, float] = SHARES,
+    old: TextStream | None = None,
+    with_sizes: bool = False,
 ) -> OpenRun:
     """Open the files of a run, which `opened` closes.
 
@@ -292,9 +318,13 @@ def open_run(
         Whether ids of documents are used.
     shares : mapping of str to float, optional
         The stages of the library, for the progress; see `console.progress`.
+    old : TextStream, optional
+        The references, which are open and read first. Default: they are opened as --against.
+    with_sizes : bool, optional
+        Whether sizes of texts are used beside the report.
     """
     reading, written, running = request.reading, request.outputs, request.running
-    budget = inputs.own_budget(running)
+    budget = inputs.own_budget(running, request.is_streamed)
     opened.enter_context(inputs.made_folders(written.written()))
     rejects = None
     if written.rejects is not None:
@@ -307,18 +337,20 @@ def open_run(
     target = None
     if written.output is not None and not written.dry_run:
         target = files.target(documents, written.output)  # so that a bad place is an error before the work
-    others = replace(reading, source_field=None, keep_field=None)
-    references = [
-        opened.enter_context(inputs.open_documents(others, one, others=everything, budget=budget))
-        for one in request.references
-    ]
     with_report = written.report is not None
     notes = None if running.quiet else ""
     ranked = None if reading.keep_field is None else inputs.Priorities(budget, request.keep == "lowest")
-    texts = TextStream([documents], with_ids, with_report, with_report, ranked, notes, budget)
-    old = TextStream(references, with_ids, notes=None if notes is None else "--against: ", budget=budget)
+    texts = TextStream([documents], with_ids, with_report or with_sizes, with_report, ranked, notes, budget)
+    streams = [texts]
+    if old is None:
+        others = replace(reading, source_field=None, keep_field=None)
+        references = [
+            opened.enter_context(inputs.open_documents(others, one, others=everything, budget=budget))
+            for one in request.references
+        ]
+        old = TextStream(references, with_ids, notes=None if notes is None else "--against: ", budget=budget)
+        streams += [old] if references else []
     shown_output = files.STANDARD if written.json else written.output
-    streams = [texts, old] if references else [texts]
     stages = later(written, documents, target)
     meter = console.progress(running.quiet, shown_output, streams, running.verbose, stages, shares)
     return OpenRun(documents, texts, old, ranked, target, rejects, meter)
@@ -353,6 +385,35 @@ def sizes_of(texts: TextStream) -> Array:
     """Return the bytes of each text, 0 for a missing one."""
     sizes = texts.sizes.read()
     return np.maximum(sizes, 0, out=sizes)
+
+
+def write_documents(
+    opened: ExitStack,
+    run: OpenRun,
+    keep: Array,
+    values: Iterator[files.Values | None] | None = None,
+    cuts: Iterator[Array | None] | None = None,
+) -> None:
+    """Write documents, if they have a target, which `opened` closes; see `files.write_kept`."""
+    if run.target is not None:
+        opened.enter_context(run.target)
+        size, meter = run.documents.size, run.meter
+        files.write_kept(
+            run.documents, keep, run.target, lambda position: meter.bytes("writing", position, size), values, cuts
+        )
+        meter.bytes("writing", size, size)
+
+
+def write_table(
+    opened: ExitStack, path: str | None, folder: str | None, rows: Callable[[], Iterable[Iterable[bytes]]]
+) -> list[AnyTarget]:
+    """Write a table, if it is wanted, and return its target, which `opened` closes."""
+    if path is None:
+        return []
+    table = opened.enter_context(files.Target(path, folder=folder))
+    for row in rows():
+        table.write(files.table_row(*row))
+    return [table]
 
 
 def put_in_place(tables: Sequence[AnyTarget], documents: AnyTarget | None) -> None:

@@ -1,4 +1,4 @@
-"""The rows that commands write about removed documents, clusters and passages, with ids in place of positions."""
+"""The rows that commands write about removed documents, clusters, passages and items: ids in place of positions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 import lsh
 from lsh import files
+from lsh.passages.reasons import in_words
 from lsh.terminal.inputs import Ids, TextStream
 from lsh.typing import DocId
 
@@ -141,6 +142,29 @@ def span_rows(found: lsh.Passages, texts: TextStream, old: TextStream) -> Iterat
         start, end, kept_start = ([b"%d" % at for at in rows[name].tolist()] for name in ("start", "end", "kept_start"))
         cells = [ids.of(rows["document"]), start, end, _of_kept(rows, ids.of, others.of), kept_start]
         yield from zip(*cells, *_sides(rows))
+
+
+def hit_rows(found: lsh.Contained, texts: TextStream, items: TextStream) -> Iterator[Iterable[bytes]]:
+    """Yield the id of the text, of several files that of the item, its id, containment, start, end, shared shingles."""
+    hits = found.hits
+    ids, others = texts.ids(hits["text"]), items.ids(hits["item"])
+    for first in range(0, len(hits), MAX_ROWS):
+        rows = hits[first : first + MAX_ROWS]
+        cells = [ids.of(rows["text"]), *_items(rows["item"], items, others)]
+        cells.append([repr(one).encode() for one in rows["containment"].tolist()])
+        yield from zip(*cells, *([b"%d" % at for at in rows[name].tolist()] for name in ("start", "end", "shared")))
+
+
+def skipped_rows(found: lsh.Contained, items: TextStream) -> Iterator[Iterable[bytes]]:
+    """Yield, of several files that of the item, its id, and why it was not looked for."""
+    rows, words = found.skipped, in_words(found.parameters)
+    reasons = [words[reason].encode() for reason in rows["reason"].tolist()]
+    yield from zip(*_items(rows["item"], items, items.ids(rows["item"])), reasons)
+
+
+def _items(positions: Positions, items: TextStream, ids: Ids) -> list[list[bytes]]:
+    """Return the columns that name items: the file, if there are several, and the id."""
+    return [*([items.files_of(positions)] if items.num_files > 1 else []), ids.of(positions)]
 
 
 def _sides(rows: Removed) -> list[list[bytes]]:

@@ -177,6 +177,7 @@ def test_input_that_can_be_read_once(tmp_path):
         *(["pairs", SAMPLE, "-q"], ["compare", SAMPLE, SAMPLE], ["plan"], ["stats", SAMPLE, "-q"], ["version"]),
         *(["--help"], ["plan", "--help"], ["dedup", SAMPLE, "--dry-run", "--json", "-q"]),
         ["passages", SAMPLE, "--dry-run", "--json", "-q"],
+        ["contained", "-", SAMPLE, "--format", "tsv", "--dry-run", "--json", "-q"],
     ],
     ids=lambda arguments: " ".join(Path(argument).name for argument in arguments),
 )
@@ -241,6 +242,7 @@ def test_a_closed_standard_stream_is_an_error(news, arguments, closed, code):
         ("pairs", signal.SIGINT, 130, "interrupted"),
         ("pairs", signal.SIGTERM, 143, "terminated"),
         ("passages", signal.SIGINT, 130, "interrupted"),
+        (f"contained {SAMPLE}", signal.SIGINT, 130, "interrupted"),
         ("dedup", signal.SIGHUP, 129, "hangup"),
     ],
 )
@@ -249,7 +251,7 @@ def test_interrupt(tmp_path, command, number, code, word):
     (tmp_path / "out.txt").write_bytes(b"yesterday\n")
     program = f"import runpy, signal; {DEFAULT_SIGNALS}; runpy.run_module('lsh', run_name='__main__', alter_sys=True)"
     with subprocess.Popen(
-        [sys.executable, "-c", program, command, "-", "-o", "out.txt", "--format", "txt"],
+        [sys.executable, "-c", program, *command.split(), "-", "-o", "out.txt", "--format", "txt"],
         cwd=tmp_path,
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -75,14 +75,21 @@ BAD_VALUES = {  # such as the command refuses, or the library
     "--reject": "0",
     "--recommend": "0",
     "--period": "400000d",
+    "--min-bytes": "7",
+    "--min-shared": "0",
+    "--max-share": "2",
+    "--window": "0.5",
 }
 FREE = {  # any text is a value: names of files, columns and documents
     *("--output", "--removed", "--removed-documents", "--clusters", "--rejects", "--report", "--source-field"),
     *("--field", "--id-field", "--keep-field", "--time-field", "--id-prefix", "--pattern", "--against", "--plot"),
-    *("--against-index", "--sample", "--text", "--id", "--ids", "--before", "--older-than"),
+    *("--against-index", "--sample", "--text", "--id", "--ids", "--before", "--older-than", "--spans", "--mark"),
+    *("--hits", "--skipped", "--items", "--item-field", "--item-id-field"),
 }
 DOORS = {
     "dedup": "news.txt -o out.txt",
+    "passages": "news.txt --dry-run",
+    "contained": "one.txt news.txt --dry-run",
     "pairs": "news.txt",
     "show": "new.tsv a1 b2",
     "compare": "news.txt one.txt",

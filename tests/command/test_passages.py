@@ -233,6 +233,7 @@ def test_misuse(tmp_path, line, message):
         "passages a.tsv -o b.tsv --max-memory 100KB",
         "passages few.tsv -o b.tsv --report r.html",  # the report is larger than the documents
         "dedup few.tsv -o b.tsv --report r.html",
+        "contained few.tsv a.tsv -o c.tsv --hits h.tsv",
     ],
 )
 def test_a_full_disk_leaves_nothing(tmp_path, line):

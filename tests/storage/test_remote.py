@@ -243,7 +243,7 @@ def test_nothing_appears_after_an_error(tmp_path, memory, monkeypatch, out):
     memory.pipe({"/in/a.tsv": LINES, "/in/b.tsv": b"x\tanother text altogether\n"})
     before = stored(memory)
 
-    def fail(documents, keep, target, report, values):
+    def fail(documents, keep, target, *more):
         with target.part(0) as part:
             part.write(b"some data")
         raise OSError("the disk of the input broke")

@@ -1,0 +1,332 @@
+"""``lsh contained``: find items, such as the questions of a test set, within the texts of documents.
+
+`lsh.find_contained` decides what contains what. This module opens the files and writes the tables, the report, and the
+documents that contain no item, or without what they contain.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lsh import files
+from lsh.base.arrays import Array
+from lsh.base.threads import number_of
+from lsh.base.wording import counted, size
+from lsh.files import ReadOptions
+from lsh.files.records import NO_ID, is_number
+from lsh.passages.contained import WORDS, Containing, find
+from lsh.passages.contained_result import Contained
+from lsh.terminal import console, inputs, options, outputs, shortening
+from lsh.terminal.inputs import ItemStream
+from lsh.terminal.outputs import Reference, Stopwatch
+from lsh.terminal.rows import hit_rows, skipped_rows
+from lsh.text.shingling import Shingles
+
+OPTIONS_OF_REPORT = (  # listed in a report if they have a value
+    "output",
+    "cut",
+    "mark",
+    "hits",
+    "skipped",
+    "dry_run",
+    "item_field",
+    "item_id_field",
+    "field",
+    "id_field",
+    "source_field",
+    "missing",
+    "on_bad_line",
+)
+CHARACTERS = 8  # of a shingle, or bytes, where its unit is not the word
+OF_ITEMS = "each item would be found in its own text; name other files"  # a file that is INPUT and ITEMS
+STAGE_SHARES = {"items": 0.02, "counting": 0.7, "searching": 1.0}
+COLUMNS = ".jsonl, .csv, .tsv, .parquet and .arrow"  # formats with columns
+
+EPILOG = f"""\
+examples:
+  lsh contained questions.jsonl 'part-*.jsonl.gz' --dry-run --report found.html --hits hits.tsv
+  lsh contained questions.jsonl 'part-*.jsonl.gz' -o clean/
+  lsh contained gsm8k.tsv --items mmlu.csv corpus.jsonl -o clean.jsonl --cut --max-share 0.001
+
+The containment of an item is the share of its shingles that a window of a text has. A text contains the item if this is
+--threshold or more. Run it with --dry-run first, look at the report, and then write OUTPUT.
+
+{options.FORMATS}
+ITEMS are held in memory, INPUT is streamed: read once, and twice with --max-share. Their formats may differ; --format
+is for names that do not say one.
+
+tables, tab-separated, without a header line:
+  --hits     id of the text, of several files of items the file of the item, id of the item, containment, where the
+             window starts and ends in the text, and the number of shared shingles. Positions count bytes of the text as
+             UTF-8, from 0
+  --skipped  of several files of items the file of the item, id of the item, and why it was not looked for
+
+{console.EXITS}"""
+
+
+@dataclass(frozen=True)
+class Request(outputs.Request):
+    """A run of ``lsh contained``: also when a text contains an item.
+
+    Attributes
+    ----------
+    item_readings : sequence of ReadOptions
+        How each of the files of items, which are the `references`, is read.
+    cut : bool
+        Whether windows are cut, not documents left out.
+    mark : str or None
+        The field of --mark.
+    """
+
+    is_streamed: ClassVar[bool] = True
+    item_readings: Sequence[ReadOptions]
+    containing: Containing
+    cut: bool
+    mark: str | None
+
+
+# ---- options ----
+
+
+def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
+    """Add the command to the parsers of the command line."""
+    parser = commands.add_parser(
+        "contained",
+        help="find items, such as the questions of a test set, within documents",
+        description="Find the texts of ITEMS, such as the questions of a test set, within the longer texts of INPUT, "
+        "whole or changed. Write the documents that contain none to OUTPUT, or with --cut all without what they "
+        "contain.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("items", metavar="ITEMS", help="a file of items, a folder or a quoted pattern")
+    outputs.add_outputs(parser, "do not write OUTPUT; print how much would go. Tables and the report are written")
+    parser.add_argument("--items", dest="more_items", metavar="FILE", action="append", help="more items; repeatable")
+    parser.add_argument("--hits", metavar="FILE", help="write which text contains which item, and where")
+    parser.add_argument("--skipped", metavar="FILE", help="write which items were not looked for, and why")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--cut", action="store_true", help="write the documents without the windows in which items were found"
+    )
+    shortening.add_mark(how)
+    _add_matching(parser)
+    options.add_reading(parser)
+    group = parser.add_argument_group("reading the items", "The other options of reading are for ITEMS, too.")
+    group.add_argument(
+        "--item-field", action=options.Once, metavar="FIELD", help="column of the item (default: as --field)"
+    )
+    group.add_argument(
+        "--item-id-field", action=options.Once, metavar="FIELD", help="column of its id (default: as --id-field)"
+    )
+    options.add_running(parser, max_memory=False)
+    parser.set_defaults(run=run, against=None)
+
+
+def _add_matching(parser: console.Parser) -> None:
+    """Add the options of when a text contains an item."""
+    group = parser.add_argument_group("what is found")
+    least = group.add_mutually_exclusive_group()
+    least.add_argument(
+        "--threshold", type=float, default=0.8, help="minimum share of an item's shingles in a window (default 0.8)"
+    )
+    least.add_argument(
+        "--min-shared",
+        type=options.whole,
+        metavar="N",
+        help="minimum number of an item's shingles in a window, in place of --threshold",
+    )
+    group.add_argument(
+        "--window",
+        type=float,
+        metavar="X",
+        default=2.0,
+        help="length of the longest window, as a multiple of the item's length; inf: the whole text (default 2)",
+    )
+    group.add_argument(
+        "--max-share",
+        type=float,
+        metavar="S",
+        help="ignore shingles that more than this share of the texts have, such as 0.001; INPUT is read twice "
+        "(default: ignore none)",
+    )
+    described = "The default is three words, in lower case and without punctuation."
+    options.add_words(parser.add_argument_group("shingles", described))
+
+
+def run(namespace: argparse.Namespace) -> None:
+    """Run ``lsh contained``."""
+    watch = Stopwatch()
+    request = _request(namespace)
+    inputs.note_memory(request.outputs.written(), request.running.quiet)
+    counts = _find(request, watch)
+    counts["seconds"] = watch.ended()
+    _print_counts(request, counts)
+
+
+def _request(namespace: argparse.Namespace) -> Request:
+    """Return the checked request."""
+    outputs.take_input(namespace)
+    mark = shortening.checked_mark(namespace)
+    written = outputs.checked_outputs(namespace, "--hits", "--skipped")
+    own = WORDS if namespace.unit in (None, WORDS.unit) else Shingles(**{**WORDS.to_dict(), "n": CHARACTERS})
+    containing = Containing(
+        namespace.threshold,
+        options.shingles_or(namespace, own),
+        namespace.window,
+        namespace.min_shared,
+        namespace.max_share,
+        namespace.missing,
+    )
+    reading, running = options.reading(namespace), options.running(namespace)
+    if namespace.cut or mark is not None:
+        shortening.check_column(reading)
+    references = [
+        Reference(name, path, replace(reading, format=None if files.Format.of_path(path) else reading.format), OF_ITEMS)
+        for name, paths in (("ITEMS", [namespace.items]), ("--items", namespace.more_items or ()))
+        for path in paths
+    ]
+    sources, items = outputs.find_sources(
+        namespace, written, reading, running.quiet, ["--hits", "--skipped"], references
+    )
+    _check_items(namespace, items)
+    shown = {"ITEMS": " ".join(files.shown(one.path) for one in references)}
+    given = {**shown, **outputs.given_options(namespace, OPTIONS_OF_REPORT)}
+    readings = [_item_reading(namespace, one, reading) for one in items]
+    cut = namespace.cut
+    return Request(sources, items, "first", reading, running, written, given, readings, containing, cut, mark)
+
+
+def _item_reading(namespace: argparse.Namespace, items: files.Sources, reading: ReadOptions) -> ReadOptions:
+    """Return how a file of items is read: its own columns, or else those of INPUT if its format can have them."""
+    format = items.found[0].format.name
+    numbered, has_header = format in ("csv", "tsv"), format == "csv" if reading.header is None else reading.header
+    named = has_header if numbered else format not in ("txt", files.FOLDER)
+    fields = {}
+    for name in ("field", "id_field"):
+        own, other = getattr(namespace, f"item_{name}"), getattr(reading, name)
+        by_number = other is not None and all(is_number(one.strip()) for one in other.split(","))
+        fields[name] = other if own is None and (numbered if by_number else named or other == NO_ID) else own
+    return replace(reading, source_field=None, **fields)
+
+
+def _check_items(namespace: argparse.Namespace, items: Sequence[files.Sources]) -> None:
+    """Check that no file of items is given twice, and that there are columns if the columns of items are named."""
+    for position, one in enumerate(items):
+        for other in items[:position]:
+            if (shared := inputs.shared_file(one, other)) is not None:
+                raise ValueError(f"{shared} is given twice: its items would be counted twice; name it once")
+    formats = [one.found[0].format.name for one in items]
+    for name in ("item_field", "item_id_field"):
+        if getattr(namespace, name) is not None and all(format in ("txt", files.FOLDER) for format in formats):
+            shown = "a folder of texts" if formats[0] == files.FOLDER else f".{formats[0]}"
+            raise ValueError(f"--{name.replace('_', '-')} is for {COLUMNS}, and ITEMS is {shown}; leave it out")
+
+
+# ---- the run ----
+
+
+def _find(request: Request, watch: Stopwatch) -> dict[str, Any]:
+    """Read, find and write; return the counts of the run."""
+    written, running = request.outputs, request.running
+    shares = {name: share for name, share in STAGE_SHARES.items() if name != "counting" or request.containing.max_share}
+
+    def check(documents: files.Documents) -> None:
+        if written.output is not None:
+            shortening.check_documents(documents, written, request.mark, "--hits")
+
+    with ExitStack() as opened:
+        items = _opened_items(opened, request)
+        added = [] if request.mark is None else [request.mark]
+        with_ids = written.tables["--hits"] is not None or written.report is not None
+        run = outputs.open_run(opened, request, check, added, with_ids, shares, items, request.cut)
+        watch.stage("preparing")
+        found = find(request.containing, items, run.texts, number_of(running.num_threads), run.meter)
+        watch.stage("preparing", found.summary()["seconds"])
+        emptied = _emptied(found, run) if request.cut else np.empty(0, np.int64)
+        _write(request, found, run, emptied)
+        watch.stage("writing")
+    counts = found.summary()
+    del counts["seconds"]  # which the watch has, too
+    counts["emptied"] = len(emptied)
+    counts["read"] = run.texts.num_bytes + items.num_bytes
+    counts["bad_lines"] = run.texts.skipped + items.skipped
+    counts["hidden"] = run.texts.hidden + items.hidden
+    return counts
+
+
+def _opened_items(opened: ExitStack, request: Request) -> ItemStream:
+    """Open the files of items, which `opened` closes."""
+    everything, documents = [request.sources, *request.references], list[files.Documents]()
+    with inputs.about_items():
+        for one, reading in zip(request.references, request.item_readings):
+            documents.append(opened.enter_context(inputs.open_documents(reading, one, others=everything)))
+    return ItemStream(documents, notes=None if request.running.quiet else "ITEMS: ")
+
+
+def _emptied(found: Contained, run: outputs.OpenRun) -> Array:
+    """Return the documents of which nothing is left."""
+    cuts = found.cuts
+    is_whole = cuts["end"] - cuts["start"] == run.texts.sizes.read()[cuts["document"]]
+    return np.asarray(cuts["document"][is_whole])
+
+
+def _write(request: Request, found: Contained, run: outputs.OpenRun, emptied: Array) -> None:
+    """Write the documents, if they have a target, and the tables; put all files in place when they are complete."""
+    folder, paths = run.documents.temporary, request.outputs.tables
+    tables: list[outputs.AnyTarget] = [*filter(None, (run.rejects,))]
+    with ExitStack() as opened:
+        if request.cut or request.mark is not None:
+            shortening.write_documents(opened, run, found.cuts, emptied, request.mark)
+        else:
+            keep = np.ones(run.texts.count, np.bool_)
+            keep[found.hits["text"]] = False
+            outputs.write_documents(opened, run, keep)
+        tables += outputs.write_table(opened, paths["--hits"], folder, lambda: hit_rows(found, run.texts, run.old))
+        tables += outputs.write_table(opened, paths["--skipped"], folder, lambda: skipped_rows(found, run.old))
+        outputs.put_in_place(tables, run.target)
+
+
+# ---- counts ----
+
+
+def _print_counts(request: Request, counts: dict[str, Any]) -> None:
+    """Print the counts: as JSON to standard output, as a summary line to standard error."""
+    containing = request.containing
+    if request.outputs.json:
+        names = ("threshold", "window", "min_shared", "max_share")
+        run = {name: getattr(containing, name) for name in names} | {"peak_memory": console.peak_memory()}
+        run["window"] = None if math.isinf(containing.window) else containing.window
+        run["threshold"] = None if containing.min_shared else containing.threshold
+        shown = {name: value for name, value in counts.items() if name != "read"}
+        console.write_data(json.dumps({**shown, **run}) + "\n")
+    if request.running.verbose:
+        stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
+        least = f"containment {containing.threshold:g} or more"
+        if containing.min_shared is not None:
+            least = f"{counted(containing.min_shared, 'shared shingle')} or more"
+        console.say(f"{least}, window {containing.window:g}, {containing.own_shingles!r}\nseconds: {stages}")
+    if not request.running.quiet:
+        console.say(_summary(request, counts))
+
+
+def _summary(request: Request, counts: dict[str, Any]) -> str:
+    parts = [counted(counts["items"], "item")]
+    parts += [f"{counts['skipped']:,} not looked for"] if counts["skipped"] else []
+    found = f"{counted(counts['found_items'], 'item')} in {counted(counts['found_texts'], 'document')}"
+    parts += [counted(counts["texts"], "document"), f"{counted(counts['hits'], 'hit')}: {found}"]
+    cuts = request.cut or request.mark is not None
+    num_bytes = counts["window_bytes" if cuts else "found_bytes"]
+    share = f" ({num_bytes / counts['bytes']:.2%})" if counts["bytes"] else ""
+    done = "would be " if request.outputs.dry_run or request.mark is not None else ""
+    parts += [f"{size(num_bytes)}{share} {done}{'cut' if cuts else 'removed'}"]
+    parts += [f"{counts['emptied']:,} emptied"] if counts["emptied"] else []
+    parts += [f"{counts['missing']:,} missing"] if counts["missing"] else []
+    parts += console.left_out(counts["bad_lines"], counts["hidden"])
+    return ", ".join(parts + outputs.cost(counts["seconds"], counts["read"]))

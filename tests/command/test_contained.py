@@ -1,0 +1,144 @@
+"""`lsh contained`: what `find_contained` finds is in the tables, and is left out, cut or marked in the documents."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from running import SAMPLE, contents, done, json_lines, refused, rows, sample
+from running import lsh as run
+
+import lsh as package
+
+draw = random.Random(0)
+WORDS = ["the", "größer", "語", "isle", "Ferry", "“seven”", "😀", *(f"word{i}" for i in range(90))]
+ITEMS = [" ".join(draw.choices(WORDS, k=12)) for _ in range(30)] + ["Too short"]
+EDITED = [item.replace("the", "a").upper() + "!" for item in ITEMS]
+TEXTS = [
+    " ".join(draw.choices(WORDS, k=30) + draw.choices(EDITED, k=i % 3) + draw.choices(WORDS, k=9)) for i in range(80)
+]
+TEXTS += [ITEMS[0], ""]
+SHARDS = ("0.jsonl.gz", "1.jsonl.gz")
+NAMES = [("q.tsv", f"q{i}") if i < 20 else ("more.jsonl", f"{i - 20}") for i in range(31)]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Two shards, whose ids are record numbers, and two files of items."""
+    lines = [json.dumps({"n": 1.50, "text": text}, ensure_ascii=i % 2 == 0) for i, text in enumerate(TEXTS)]
+    for name, own in zip(SHARDS, (lines[:50], lines[50:])):
+        (tmp_path / name).write_bytes(gzip.compress("".join(f" {line}\n" for line in own).encode()))
+    (tmp_path / "q.tsv").write_text("".join(f"q{i}\t{item}\n" for i, item in enumerate(ITEMS[:20])))
+    more = [json.dumps({"id": i, "text": one}) + "\n" for i, one in enumerate(ITEMS[20:])]
+    (tmp_path / "more.jsonl").write_text("".join(more))
+    return tmp_path
+
+
+def written(folder: Path, *options: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The records of OUTPUT, and the counts."""
+    names = [*(f"o/{name}" for name in SHARDS)]
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+    printed = done(folder, "contained", "q.tsv", "--items", "more.jsonl", *SHARDS, "-o", "o/", "--json", *options)
+    return [one for name in names for one in json_lines(gzip.decompress((folder / name).read_bytes()))], json.loads(
+        printed
+    )
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"max_share": 0.15, "window": 3.0, "threshold": 0.3}, {"min_shared": 4}], ids=str
+)
+def test_a_corpus(corpus, given):
+    """The tables, the counts and the documents of each way to write them are those of the library."""
+    found = package.find_contained(ITEMS, TEXTS, **given)
+    options = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    kept, counts = written(corpus, "--hits", "h.tsv", "--skipped", "s.tsv", *options)
+    summary = {**found.summary(), "seconds": counts["seconds"]}
+    assert len(found) > 20
+    assert {name: counts[name] for name in summary} == summary
+    table = [[str(hit["text"] + 1), *NAMES[hit["item"]], *map(str, hit.tolist()[2:])] for hit in found.hits]
+    assert [[cell.decode() for cell in row] for row in rows((corpus / "h.tsv").read_bytes())] == table
+    skipped = [row[:2] for row in rows((corpus / "s.tsv").read_bytes())]
+    assert skipped == [[name.encode() for name in NAMES[one]] for one in found.skipped["item"]]
+    assert kept == [{"n": 1.5, "text": text} for i, text in enumerate(TEXTS) if i not in found.hits["text"]]
+    shortened, counts = written(corpus, "--cut", *options)
+    left = list(found.cut(TEXTS))
+    assert [one["text"] for one in shortened] == [new for new, text in zip(left, TEXTS) if new or not text]
+    assert counts["emptied"] == 1 == len(TEXTS) - len(shortened)
+    marked, _ = written(corpus, "--mark", "cuts", *options)
+    for i, (record, text) in enumerate(zip(marked, TEXTS)):
+        own = found.cuts[found.cuts["document"] == i]
+        spans = [text.encode()[start:end].decode() for _, start, end in own.tolist()]
+        assert (record["text"], [text[start:end] for start, end in record["cuts"]]) == (text, spans)
+
+
+def test_standard_input_and_columns(tmp_path):
+    """Items have columns of their own; those of INPUT count for them where their format has such columns."""
+    texts = [text.decode() for _, text in sample()]
+    items = [" ".join(text.split()[2:20]) for text in texts[:9]]
+    for name, records in (
+        ("a.jsonl", [{"name": f"n{i}", "question": item, "text": "x"} for i, item in enumerate(items)]),
+        ("a.txt", items),
+    ):
+        lines = [one if name == "a.txt" else json.dumps(one) for one in records]
+        (tmp_path / name).write_text("\n".join(lines))
+        own = ["--item-field", "question", "--item-id-field", "name"] if name == "a.jsonl" else []
+        options = ["--field", "2", "--id-field", "1", "--format", "tsv", "--ngram", "9", "--unit", "char"]
+        options += ["--no-lowercase", "--no-strip-punctuation", "--hits", "h.tsv", "-v", *own]
+        result = run(tmp_path, "contained", name, "-", "-o", "-", *options, stdin=SAMPLE.read_bytes())
+        found = package.find_contained(items, texts, shingles=package.Shingles(9))
+        kept = np.setdiff1d(np.arange(len(texts)), found.hits["text"])
+        assert result.stdout.splitlines() == [SAMPLE.read_bytes().splitlines()[i] for i in kept]
+        shown = [row[:2] for row in rows((tmp_path / "h.tsv").read_bytes())]
+        ids = [f"n{i}" if own else f"{i + 1}" for i in range(9)]
+        assert shown == [[sample()[hit["text"]][0], ids[hit["item"]].encode()] for hit in found.hits]
+        assert f", {len(found)} hits: 9 items in {200 - len(kept)} documents, ".encode() in result.stderr
+
+
+def test_a_dry_run_writes_tables_only(corpus):
+    before = set(contents(corpus))
+    printed = run(corpus, "contained", "q.tsv", *SHARDS, "--dry-run", "--cut", "-o", "o/", "--skipped", "s.tsv")
+    assert printed.returncode == 0
+    assert "% would be cut" in printed.stderr.decode().replace(")", "")
+    assert set(contents(corpus)) - before == {"s.tsv"}
+
+
+MISUSE = [
+    ("", "the following arguments are required: ITEMS"),
+    ("q.tsv", "the following arguments are required: INPUT; see lsh contained --help"),
+    ("q.tsv a.jsonl", "give -o OUTPUT, or --dry-run to write no documents, only tables such as --hits"),
+    ("q.tsv a.jsonl --dry-run --min-shared 5 --threshold 0.5", "--threshold: not allowed with argument --min-shared"),
+    ("q.tsv a.jsonl -o b.jsonl --cut --mark x", "--mark: not allowed with argument --cut"),
+    ("q.tsv a.jsonl -o b.jsonl --mark text", "it has a field 'text', which --mark adds"),
+    ("q.tsv a.jsonl --dry-run --window 0.5", "--window must be 1 or more"),
+    ("q.tsv a.jsonl --dry-run --max-share 2", "--max-share must be "),
+    ("q.tsv a.jsonl -o b.jsonl --cut --field text,id", "--field must be one column"),
+    ("q.tsv q.tsv --dry-run", "q.tsv is INPUT and ITEMS: each item would be found in its own text; name other files"),
+    ("q.tsv --items a.jsonl a.jsonl --dry-run", "a.jsonl is INPUT and --items: "),
+    ("q.tsv --items q.tsv a.jsonl --dry-run", "q.tsv is given twice: its items would be counted twice; name it once"),
+    ("q.tsv a.jsonl -o q.tsv", "OUTPUT must not be ITEMS (q.tsv)"),
+    ("q.tsv a.jsonl -o b.jsonl --hits h.csv", "--hits: tables are tab-separated, got the name h.csv"),
+    ("- - --dry-run --format txt", "standard input can be read only once"),
+    (
+        "a.jsonl q.tsv --dry-run --item-field nope",
+        "no field 'nope' among 'id', 'text'; name the text's field with --item-",
+    ),
+    ("q.tsv a.jsonl --dry-run --item-field nope", "q.tsv: --item-field is 'nope', and there is no header"),
+    ("q.txt a.jsonl --dry-run --item-field nope", "--item-field is for .jsonl, .csv, .tsv, .parquet and .arrow, and "),
+    ("q.txt a.jsonl --dry-run --items absent.txt", "absent.txt: No such file"),
+    ("bad.jsonl a.jsonl --dry-run", "bad.jsonl, line 2: "),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), MISUSE, ids=[line for line, _ in MISUSE])
+def test_misuse(tmp_path, line, message):
+    for name in ("q.tsv", "q.txt"):
+        (tmp_path / name).write_text(f"q\t{ITEMS[0]}\n")
+    (tmp_path / "a.jsonl").write_text(json.dumps({"id": 1, "text": TEXTS[0]}))
+    (tmp_path / "bad.jsonl").write_text('{"text": "x"}\n{"text"\n')
+    assert message in refused(tmp_path, "contained", *line.split())

@@ -159,7 +159,7 @@ def find_contained(
     >>> page = "A quiz for the ferry. 1. What's the capital of the island? 2. How far is it to the old harbour?"
     >>> found = lsh.find_contained(items, [page], 0.6)
     >>> found.hits["item"], found.hits["containment"]
-    (array([0, 1]), array([0.6, 0.6]))
+    (array([0, 1]), array([0.6, 0.8]))
     >>> page[found.hits["start"][1] : found.hits["end"][1]]
     'How far is it to the'
     """

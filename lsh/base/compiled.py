@@ -22,6 +22,7 @@ MODULES = {
     "lsh.links.families",
     "lsh.links.grouping",
     "lsh.passages.cutting",
+    "lsh.passages.item_search",
     "lsh.passages.items",
     "lsh.passages.repeats",
     "lsh.passages.walks",

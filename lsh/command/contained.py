@@ -261,8 +261,9 @@ def _find(request: Request, watch: Stopwatch) -> dict[str, Any]:
         watch.stage("preparing")
         found = find(request.containing, items, run.texts, number_of(running.num_threads), run.meter)
         watch.stage("preparing", found.summary()["seconds"])
+        tables = outputs.write_report(opened, request, watch, lambda: _report(request, found, run))
         emptied = _emptied(found, run) if request.cut else np.empty(0, np.int64)
-        _write(request, found, run, emptied)
+        _write(request, found, run, emptied, [*filter(None, (run.rejects,)), *tables])
         watch.stage("writing")
     counts = found.summary()
     del counts["seconds"]  # which the watch has, too
@@ -279,7 +280,8 @@ def _opened_items(opened: ExitStack, request: Request) -> ItemStream:
     with inputs.about_items():
         for one, reading in zip(request.references, request.item_readings):
             documents.append(opened.enter_context(inputs.open_documents(reading, one, others=everything)))
-    return ItemStream(documents, notes=None if request.running.quiet else "ITEMS: ")
+    with_sources, notes = request.outputs.report is not None, None if request.running.quiet else "ITEMS: "
+    return ItemStream(documents, with_sources=with_sources, notes=notes)
 
 
 def _emptied(found: Contained, run: outputs.OpenRun) -> Array:
@@ -289,10 +291,22 @@ def _emptied(found: Contained, run: outputs.OpenRun) -> Array:
     return np.asarray(cuts["document"][is_whole])
 
 
-def _write(request: Request, found: Contained, run: outputs.OpenRun, emptied: Array) -> None:
+def _report(request: Request, found: Contained, run: outputs.OpenRun) -> str:
+    """Return the report; the texts that it shows are read again."""
+    from lsh import report
+
+    choice, of_items = report.choose_contained(found), run.old.sources
+    values = outputs.report_values(request, run, run.old, choice.positions, choice.item_positions)
+    items, values["item_ids"] = values.pop("against"), values.pop("against_ids")
+    values["item_sources"] = of_items if len(of_items.distinct) > 1 else None
+    return report.contained(found, items, choice=choice, **values)
+
+
+def _write(
+    request: Request, found: Contained, run: outputs.OpenRun, emptied: Array, tables: list[outputs.AnyTarget]
+) -> None:
     """Write the documents, if they have a target, and the tables; put all files in place when they are complete."""
     folder, paths = run.documents.temporary, request.outputs.tables
-    tables: list[outputs.AnyTarget] = [*filter(None, (run.rejects,))]
     with ExitStack() as opened:
         if request.cut or request.mark is not None:
             shortening.write_documents(opened, run, found.cuts, emptied, request.mark)

@@ -217,7 +217,6 @@ def _matching(namespace: argparse.Namespace, index: Index | None, keep: Keep) ->
 
 def _deduplicate(request: Request, watch: Stopwatch) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read, decide and write; return the counts of the run, and its parameters."""
-    written = request.outputs
     with ExitStack() as opened:
         added, with_ids = _added(request), request.with_ids
         run = outputs.open_run(opened, request, lambda found: _check_format(request, found), added, with_ids)
@@ -229,12 +228,8 @@ def _deduplicate(request: Request, watch: Stopwatch) -> tuple[dict[str, Any], di
         watch.stage("preparing", result.summary()["seconds"])
         if request.index is not None and not request.running.quiet:
             _note_same_id(same_id(result, texts, against))
-        report = None
-        if written.report is not None:
-            report = opened.enter_context(files.Target(written.report, folder=request.running.temp_dir))
-            report.write(_report(request, result, run, against).encode())
-            watch.stage("report")
-        _write(request, result, run, against, [*filter(None, (run.rejects, report))])
+        tables = outputs.write_report(opened, request, watch, lambda: _report(request, result, run, against))
+        _write(request, result, run, against, [*filter(None, (run.rejects,)), *tables])
         watch.stage("writing")
     counts = result.summary()
     counts["bytes"] = texts.num_bytes + against.num_bytes

@@ -174,12 +174,8 @@ def _cut(request: Request, watch: Stopwatch) -> dict[str, Any]:
         priorities = None if run.priorities is None else run.priorities.values
         found = find(request.cutting, texts, old if request.references else None, limits, priorities)
         watch.stage("preparing", found.summary()["seconds"])
-        report = None
-        if written.report is not None:
-            report = opened.enter_context(files.Target(written.report, folder=running.temp_dir))
-            report.write(_report(request, found, run).encode())
-            watch.stage("report")
-        _write(request, found, run, [*filter(None, (run.rejects, report))])
+        tables = outputs.write_report(opened, request, watch, lambda: _report(request, found, run))
+        _write(request, found, run, [*filter(None, (run.rejects,)), *tables])
         watch.stage("writing")
     counts = found.summary()
     counts["read"] = texts.num_bytes + old.num_bytes

@@ -22,7 +22,8 @@ from lsh.base.progress import Progress, checked_progress
 from lsh.base.threads import map_in_order, number_of
 from lsh.engine.dedup import refuse_other_arguments
 from lsh.passages.contained_result import SKIPPED, TEXT, Contained
-from lsh.passages.items import HIT, REASONS, ItemSearch, ItemTable
+from lsh.passages.item_search import HIT, ItemSearch
+from lsh.passages.items import REASONS, ItemTable
 from lsh.text.batch import Batch, content_keys
 from lsh.text.collections import allows_missing, each_piece, extents
 from lsh.text.shingling import Shingles, ascii_flags, is_regular, original_spans

@@ -10,7 +10,6 @@ from lsh.text.batch import Batch
 _Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
 REASONS: tuple[str, ...]
-HIT: np.dtype[np.void]
 
 @final
 class ItemTable:
@@ -33,11 +32,3 @@ class ItemTable:
     def index(self, all_shingles: bool) -> None: ...
     def ignore(self, counts: _Int64, most: float) -> None: ...
     def states(self) -> np.ndarray[Any, np.dtype[np.uint8]]: ...
-
-@final
-class ItemSearch:
-    def __new__(
-        cls, table: ItemTable, locate: Callable[[bytes, list[tuple[int, int]]], list[tuple[int, int]]]
-    ) -> ItemSearch: ...
-    def count(self, batch: Batch, counts: _Int64) -> None: ...
-    def search(self, batch: Batch, first: int, among_themselves: bool) -> np.ndarray[Any, np.dtype[np.void]]: ...

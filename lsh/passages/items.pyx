@@ -1,10 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
-"""Items that are looked for in texts: a table of their shingles, and the search.
+"""Items that are looked for in texts: a table of their shingles.
 
 An item is in a text if a window of the text has `need` of its shingles. Of `m` shingles, a window with `need` has
-at least `c` of any `m - need + c`; so only that many are in the table, those that the fewest items have. A text goes by
-once: the hashes of its shingles are tested by a filter, and those that pass are looked up and compared byte for byte.
-Items of which the text has `c` in the table are searched for with all of their shingles, in a second walk.
+at least `c` of any `m - need + c`; so only that many are in the table, those that the fewest items have. Where texts
+are bytes, most of these are chosen by the hash of how they begin, so that few shingles of a text have to be looked up.
 """
 
 from cython cimport final
@@ -15,16 +14,15 @@ from libc.string cimport memcmp, memcpy, memset
 from lsh cimport _kernels as c
 from lsh._minhash cimport check_signals
 from lsh.base.memory cimport resize
-from lsh.passages.walks cimport Known, ShingleTable, Walk
+from lsh.passages.walks cimport ShingleTable, Walk
 from lsh.text.batch cimport Batch
 
 import numpy as np
 
 cdef enum:
     SCANNED = c.LSH_SCANNED  # shingles that are hashed at once
-    CHECKED = 1 << 22  # shingles between two checks for signals
-    TOGETHER = 1 << 18  # shingles of items that are searched for in one walk
     MAX_COUNTERS = 1 << 26
+    CHECKED = 1 << 12  # items between two checks for signals, or as many times SCANNED shingles
     RARE = 32  # items that have a shingle, in twos, so that it is looked for only where the text begins as wanted
     BAR = 16  # of this many shingles that a window needs, one is needed of those in the table
     BITS = 8  # of a filter for each of its hashes, at least
@@ -40,70 +38,8 @@ cdef size_t _MAX = <size_t> -1
 #: Why an item is not searched for, by its state; see `find_contained`.
 REASONS = ("", "short", "few", "common")
 
-HIT = np.dtype([
-    ("item", np.int64), ("text", np.int64), ("containment", np.float64),
-    ("start", np.int64), ("end", np.int64), ("shared", np.int64),
-])
 
-
-cdef struct Hit:
-    int64_t item, text
-    double containment
-    int64_t start, end, shared
-
-
-cdef struct Units:
-    # The units of a hit in the normalised text, for texts that Python normalised.
-    size_t first, last
-
-
-cdef struct Item:
-    size_t longest                   # units of the longest window
-    uint32_t different, shingles     # its different shingles, and those of them that count
-    uint32_t need, bar               # how many of these a window needs, and how many of those in the table
-    uint32_t state                   # a place in REASONS
-
-
-cdef struct Seen:
-    # An item or entry in the text at work: the text, how often it was met, and by which entry last.
-    uint32_t stamp, count, entry
-
-
-cdef struct Owner:
-    # A shingle of an item at work. Those in the window are linked by the order in which the text had them last.
-    uint32_t work, other             # whose it is; the next owner of the same shingle
-    uint32_t before, behind          # in the window
-    size_t unit, start               # where the text had it last; unit is _MAX if it is not in the window
-
-
-cdef struct Work:
-    # An item at work: its window, and the best one so far.
-    uint32_t item, head, tail, shared
-    uint32_t most
-    size_t longest, units, first, start, end
-
-
-cdef struct Ranked:
-    uint64_t rank, hash, begin
-    size_t place, length
-
-
-cdef int _by_rank(const void *a, const void *b) noexcept nogil:
-    cdef uint64_t x = (<const Ranked *> a).rank, y = (<const Ranked *> b).rank
-    return (x > y) - (x < y)
-
-
-cdef int _by_number(const void *a, const void *b) noexcept nogil:
-    cdef uint32_t x = (<const uint32_t *> a)[0], y = (<const uint32_t *> b)[0]
-    return (x > y) - (x < y)
-
-
-cdef int _by_place(const void *a, const void *b) noexcept nogil:
-    cdef size_t x = (<const size_t *> a)[0], y = (<const size_t *> b)[0]
-    return (x > y) - (x < y)
-
-
-cdef size_t _power(size_t least) noexcept nogil:
+cdef size_t power_of_two(size_t least) noexcept nogil:
     """The smallest power of two that is not smaller."""
     cdef size_t power = 1
     while power < least:
@@ -111,9 +47,14 @@ cdef size_t _power(size_t least) noexcept nogil:
     return power
 
 
+cdef int _by_rank(const void *a, const void *b) noexcept nogil:
+    cdef uint64_t x = (<const Ranked *> a).rank, y = (<const Ranked *> b).rank
+    return (x > y) - (x < y)
+
+
 def _words(size_t count, size_t bits):
     """Return empty words of a filter for so many hashes, with so many bits or more for each."""
-    return np.zeros(_power(max(count * bits // 64, <size_t> 1)), np.uint64)
+    return np.zeros(power_of_two(max(count * bits // 64, <size_t> 1)), np.uint64)
 
 
 # ---- items ----
@@ -137,25 +78,6 @@ cdef class ItemTable:
     min_shared : int
         The least number of shared shingles.
     """
-
-    cdef int unit, flags
-    cdef size_t n, size, max_size, room
-    cdef bint is_regular
-    cdef object apply
-    cdef double window, threshold
-    cdef uint32_t min_shared
-    cdef uint8_t *data               # the normalised items
-    cdef size_t *bounds              # where they begin, and where the last one ends
-    cdef Item *items
-    cdef readonly size_t count
-    cdef uint8_t *ignored            # a bit for each byte of `data`: a shingle that begins there does not count
-    cdef uint32_t[:, ::1] entries    # low half of the hash, and item, ascending by hash
-    cdef uint32_t[:, ::1] places     # where each is in its item, and its length; for a table of all shingles
-    cdef uint32_t[::1] directory     # where the entries with some high bits begin
-    cdef int shift
-    cdef uint64_t[::1] hash_words
-    cdef uint64_t[::1] begin_words
-    cdef c.lsh_wanted wanted
 
     def __cinit__(self, int unit, size_t n, int flags, bint is_regular, apply not None, double window,
                   double threshold, uint32_t min_shared):
@@ -217,9 +139,10 @@ cdef class ItemTable:
         cdef uint8_t[::1] counters
         cdef double share = 1.0
         cdef size_t i, total = 0, counted = min(max(2 * self.size, <size_t> 64), <size_t> MAX_COUNTERS)
-        counters = np.zeros(_power(counted), np.uint8)
+        counters = np.zeros(power_of_two(counted), np.uint8)
         with nogil:
             for i in range(self.count):
+                self._check(i)
                 self._measure(i, walk, own, counters)
                 if all_shingles:
                     total += self.items[i].shingles
@@ -229,6 +152,14 @@ cdef class ItemTable:
             share = SPARE * (1 - self.threshold + 1.0 / BAR)
         self.wanted.limit = <uint64_t> -1 if share >= 1 else <uint64_t> (share * 2.0 ** 64)
         self._fill(walk, own, counters, total, all_shingles)
+
+    cdef int _check(self, size_t i) except -1 nogil:
+        """Handle signals from time to time, before work on an item."""
+        self.done += 1 + (self.bounds[i + 1] - self.bounds[i]) // SCANNED
+        if self.done > CHECKED:
+            self.done = 0
+            check_signals()
+        return 0
 
     cdef int _measure(self, size_t i, Walk walk, ShingleTable own, uint8_t[::1] counters) except -1 nogil:
         """Count the units and shingles of an item, and count its shingles in `counters` by their hash."""
@@ -295,6 +226,7 @@ cdef class ItemTable:
                     item = &self.items[i]
                     if item.state != GOOD and not all_shingles:
                         continue
+                    self._check(i)
                     if item.shingles > capacity:
                         capacity = 2 * item.shingles
                         ranked = <Ranked *> resize(ranked, capacity, sizeof(Ranked))
@@ -360,7 +292,8 @@ cdef class ItemTable:
                     ranked[at] = Ranked(others << 56 | hashes[j] >> 8, hashes[j], begin, bytes - text, length)
                     at += 1
             count = walk.more()
-        qsort(ranked, at, sizeof(Ranked), _by_rank)
+        if at:
+            qsort(ranked, at, sizeof(Ranked), _by_rank)
         return at
 
     cdef size_t start(self, uint64_t hash) noexcept nogil:
@@ -409,340 +342,3 @@ cdef class ItemTable:
         for i in range(self.count):
             out[i] = self.items[i].state
         return result
-
-
-# ---- the search ----
-
-@final
-cdef class ItemSearch:
-    """Searches texts for items, in one thread.
-
-    Parameters
-    ----------
-    table : ItemTable
-        The items.
-    locate : callable
-        Called with the bytes of a text that Python normalised, and a list of pairs of unit numbers; returns where the
-        units from the first one to the one before the second begin and end in the text, in bytes.
-    """
-
-    cdef ItemTable table
-    cdef object locate
-    cdef Walk walk, own
-    cdef ShingleTable known
-    cdef Seen *seen                  # of each item, or entry
-    cdef size_t num_seen
-    cdef uint32_t stamp
-    cdef uint32_t *found             # items that may be in the text
-    cdef size_t num_found, found_room
-    cdef Owner *owners
-    cdef size_t num_owners, owner_room
-    cdef Work *works
-    cdef size_t work_room
-    cdef uint64_t *words
-    cdef size_t word_room
-    cdef c.lsh_wanted wanted         # the shingles of the items at work
-    cdef Hit *hits
-    cdef Units *units
-    cdef size_t num_hits, hit_room
-    cdef size_t *places
-    cdef size_t place_room, done
-    cdef uint32_t passed[SCANNED]
-    cdef uint64_t hashes[SCANNED]
-
-    def __cinit__(self, ItemTable table not None, locate not None):
-        self.table, self.locate = table, locate
-        self.walk, self.own, self.known = table.walk(), table.walk(), ShingleTable()
-
-    def __dealloc__(self):
-        free(self.seen)
-        free(self.found)
-        free(self.owners)
-        free(self.works)
-        free(self.words)
-        free(self.hits)
-        free(self.units)
-        free(self.places)
-
-    cdef int _begin(self, size_t count) except -1:
-        """Make `seen` for so many items or entries."""
-        if self.num_seen != count or self.stamp > _NOTHING // 2:
-            self.seen = <Seen *> resize(self.seen, count, sizeof(Seen))
-            memset(self.seen, 0, count * sizeof(Seen))
-            self.num_seen, self.stamp = count, 0
-        return 0
-
-    cdef int _check(self, size_t work) except -1 nogil:
-        """Handle signals from time to time."""
-        self.done += work
-        if self.done > CHECKED:
-            self.done = 0
-            check_signals()
-        return 0
-
-    def count(self, Batch batch not None, int64_t[::1] counts not None):
-        """Count for each shingle of a table of all, by its first entry, the texts that have it; add to `counts`."""
-        cdef ItemTable table = self.table
-        cdef size_t j, count, at, length = 0
-        cdef Py_ssize_t i
-        cdef const uint8_t *bytes
-        self._begin(table.entries.shape[0] + 1)
-        with nogil:
-            for i in range(batch.count):
-                self.stamp += 1
-                self.walk.read(batch.texts[i], batch.lengths[i])
-                while self.walk.more():
-                    count = c.lsh_find_wanted(&table.wanted, &self.walk.shingles, self.passed, self.hashes)
-                    for j in range(count):
-                        bytes = self.walk.shingle(self.passed[j], &length)
-                        at = table.first_equal(self.hashes[j], bytes, length)
-                        if at < <size_t> counts.shape[0] and self.seen[at].stamp != self.stamp:
-                            self.seen[at].stamp = self.stamp
-                            counts[at] += 1
-                    self._check(self.walk.shingles.count)
-
-    def search(self, Batch batch not None, int64_t first, bint among_themselves):
-        """Return the hits in texts, of which the first has the number `first`: an array of HIT, by text and item.
-
-        If the items are the texts, `among_themselves`, a text is not searched for itself.
-        """
-        cdef Py_ssize_t i
-        cdef size_t before
-        self._begin(self.table.count)
-        self.num_hits = 0
-        with nogil:
-            for i in range(batch.count):
-                self.walk.read(batch.texts[i], batch.lengths[i])
-                self._find_items(first + i if among_themselves else _NOTHING)
-                if self.num_found:
-                    before = self.num_hits
-                    self._find_windows(first + i)
-                    if self.num_hits > before:
-                        self._name_places(before)
-        result = np.empty(self.num_hits, HIT)
-        cdef uint8_t[::1] out = result.view(np.uint8)
-        if self.num_hits:
-            memcpy(&out[0], self.hits, self.num_hits * sizeof(Hit))
-        return result
-
-    cdef int _find_items(self, int64_t own) except -1 nogil:
-        """List the items but number `own` of whose shingles in the table the text has enough, in order.
-
-        Shingles are equal here if their hashes are; the windows decide by bytes.
-        """
-        cdef const uint32_t *entry
-        cdef size_t j, count, at
-        cdef uint32_t item
-        cdef Seen *seen
-        self.stamp += 1
-        self.num_found = 0
-        while self.walk.more():
-            count = c.lsh_find_wanted(&self.table.wanted, &self.walk.shingles, self.passed, self.hashes)
-            for j in range(count):
-                c.lsh_prefetch(&self.table.directory[self.hashes[j] >> self.table.shift])
-            for j in range(count):
-                c.lsh_prefetch(&self.table.entries[self.table.start(self.hashes[j]), 0])
-            for j in range(count):
-                for at in range(self.table.start(self.hashes[j]), self.table.stop(self.hashes[j])):
-                    entry = &self.table.entries[at, 0]
-                    if entry[0] != <uint32_t> self.hashes[j]:
-                        continue
-                    item = entry[1]
-                    seen = &self.seen[item]
-                    if seen.stamp != self.stamp:
-                        seen[0] = Seen(self.stamp, 0, _NOTHING)
-                    if seen.entry != at and item != own:
-                        seen.entry, seen.count = at, seen.count + 1
-                        if seen.count == self.table.items[item].bar:
-                            self._append_found(item)
-            self._check(self.walk.shingles.count)
-        qsort(self.found, self.num_found, sizeof(uint32_t), _by_number)
-        return 0
-
-    cdef int _append_found(self, uint32_t item) except -1 nogil:
-        if self.num_found == self.found_room:
-            self.found_room = 2 * self.found_room + 64
-            self.found = <uint32_t *> resize(self.found, self.found_room, sizeof(uint32_t))
-        self.found[self.num_found] = item
-        self.num_found += 1
-        return 0
-
-    cdef int _find_windows(self, int64_t text) except -1 nogil:
-        """Find the best windows of the listed items, so many at once that their shingles take little memory."""
-        cdef size_t start = 0, stop = 0, total
-        while start < self.num_found:
-            total = 0
-            while stop < self.num_found and (stop == start or total < TOGETHER):
-                total += self.table.items[self.found[stop]].different
-                stop += 1
-            self._enter_items(start, stop, total)
-            self._walk_windows()
-            self._append_hits(start, stop, text)
-            start = stop
-        return 0
-
-    cdef int _enter_items(self, size_t start, size_t stop, size_t total) except -1 nogil:
-        """Make the works of some of the listed items, and a table and a filter of their shingles."""
-        cdef size_t i, j, length = 0, words = _power(max(total * BITS // 64, <size_t> 1))
-        cdef const uint8_t *bytes
-        cdef Known *known
-        cdef Work *work
-        cdef bint is_new = False
-        self.known.begin(total)
-        if total > self.owner_room:
-            self.owners = <Owner *> resize(self.owners, total, sizeof(Owner))
-            self.owner_room = total
-        if stop - start > self.work_room:
-            self.works = <Work *> resize(self.works, stop - start, sizeof(Work))
-            self.work_room = stop - start
-        if words > self.word_room:
-            self.words = <uint64_t *> resize(self.words, words, sizeof(uint64_t))
-            self.word_room = words
-        memset(self.words, 0, words * sizeof(uint64_t))
-        self.wanted = c.lsh_wanted(0, c.lsh_filter(self.words, words - 1), c.lsh_filter(NULL, 0))
-        self.num_owners = 0
-        for i in range(stop - start):
-            work = &self.works[i]
-            work[0] = Work(self.found[start + i], _NOTHING, _NOTHING, 0, 0, 0, _MAX, 0, 0, 0)
-            work.longest = self.table.items[work.item].longest
-            self.table.begin_item(self.own, work.item)
-            while self.own.more():
-                c.lsh_hash_shingles(&self.own.shingles, self.hashes)
-                for j in range(self.own.shingles.count):
-                    bytes = self.own.shingle(j, &length)
-                    known = self.known.enter(self.hashes[j], bytes, length, &is_new)
-                    if is_new:
-                        known.counts = self.table.counts(bytes)
-                        c.lsh_filter_add_begin(&self.wanted.begins, c.lsh_begin_hash(bytes, length))
-                    if not known.counts or (known.owner != _NOTHING and self.owners[known.owner].work == i):
-                        continue
-                    self.owners[self.num_owners] = Owner(i, known.owner, _NOTHING, _NOTHING, _MAX, 0)
-                    known.owner = self.num_owners
-                    self.num_owners += 1
-        return 0
-
-    cdef int _walk_windows(self) except -1 nogil:
-        """Walk over the text once more, with the windows of all works."""
-        cdef size_t j, count, length = 0, start
-        cdef const uint8_t *bytes
-        cdef const Known *known
-        cdef uint32_t owner
-        self.walk.begin(self.walk.text, self.walk.text_length, self.walk.is_ascii)
-        while self.walk.more():
-            count = c.lsh_find_wanted(&self.wanted, &self.walk.shingles, self.passed, self.hashes)
-            for j in range(count):
-                bytes = self.walk.shingle(self.passed[j], &length)
-                known = self.known.find(self.hashes[j], bytes, length)
-                if known == NULL:
-                    continue
-                start = bytes - self.walk.text
-                owner = known.owner
-                while owner != _NOTHING:
-                    self._move(owner, self.walk.first + self.passed[j], start, start + length)
-                    owner = self.owners[owner].other
-            self._check(self.walk.shingles.count)
-        return 0
-
-    cdef void _unlink(self, Work *work, uint32_t number) noexcept nogil:
-        """Take a shingle out of the window."""
-        cdef Owner *owner = &self.owners[number]
-        if owner.before == _NOTHING:
-            work.head = owner.behind
-        else:
-            self.owners[owner.before].behind = owner.behind
-        if owner.behind == _NOTHING:
-            work.tail = owner.before
-        else:
-            self.owners[owner.behind].before = owner.before
-        owner.unit = _MAX
-        work.shared -= 1
-
-    cdef void _move(self, uint32_t number, size_t unit, size_t start, size_t end) noexcept nogil:
-        """Move the window of a work to its shingle at a unit of the text, from byte `start` to `end`.
-
-        Of each shingle the window has the last place only: the first of these is where the shortest window begins that
-        ends here and has all of them.
-        """
-        cdef Owner *owner = &self.owners[number]
-        cdef Work *work = &self.works[owner.work]
-        cdef size_t units
-        if owner.unit != _MAX:
-            self._unlink(work, number)
-        owner.unit, owner.start, owner.before, owner.behind = unit, start, work.tail, _NOTHING
-        if work.tail == _NOTHING:
-            work.head = number
-        else:
-            self.owners[work.tail].behind = number
-        work.tail = number
-        work.shared += 1
-        units = unit + self.table.n - self.owners[work.head].unit
-        while units > work.longest:
-            self._unlink(work, work.head)
-            units = unit + self.table.n - self.owners[work.head].unit
-        if work.shared > work.most or (work.shared == work.most and units < work.units):
-            work.most, work.units, work.first = work.shared, units, self.owners[work.head].unit
-            work.start, work.end = self.owners[work.head].start, end
-
-    cdef int _append_hits(self, size_t start, size_t stop, int64_t text) except -1 nogil:
-        """Append the best windows that have enough of the items; their places are those in the normalised text."""
-        cdef size_t i
-        cdef const Work *work
-        cdef const Item *item
-        for i in range(stop - start):
-            work = &self.works[i]
-            item = &self.table.items[work.item]
-            if work.most < item.need:
-                continue
-            if self.num_hits == self.hit_room:
-                self.hit_room = 2 * self.hit_room + 64
-                self.hits = <Hit *> resize(self.hits, self.hit_room, sizeof(Hit))
-                self.units = <Units *> resize(self.units, self.hit_room, sizeof(Units))
-            self.hits[self.num_hits] = Hit(work.item, text, (<double> work.most) / item.shingles, work.start, work.end,
-                                           work.most)
-            self.units[self.num_hits] = Units(work.first, work.first + work.units)
-            self.num_hits += 1
-        return 0
-
-    cdef int _name_places(self, size_t first) except -1 nogil:
-        """Let hits from number `first` on have their places in the text as it was given."""
-        cdef size_t i, count = 2 * (self.num_hits - first)
-        cdef size_t *originals
-        cdef Hit *hit
-        if self.walk.by_python:
-            with gil:
-                self._locate(first)
-            return 0
-        if count > self.place_room:
-            self.places = <size_t *> resize(self.places, 2 * count, sizeof(size_t))
-            self.place_room = count
-        originals = self.places + count
-        for i in range(count // 2):
-            hit = &self.hits[first + i]
-            self.places[2 * i], self.places[2 * i + 1] = hit.start, hit.end - 1
-        qsort(self.places, count, sizeof(size_t), _by_place)
-        memcpy(originals, self.places, count * sizeof(size_t))
-        self.walk.originals(originals, count)
-        for i in range(count // 2):
-            hit = &self.hits[first + i]
-            hit.start = originals[_position(self.places, count, hit.start)]
-            hit.end = self.walk.end_of(originals[_position(self.places, count, hit.end - 1)])
-        return 0
-
-    def _locate(self, size_t first):
-        """The same for a text that Python normalised."""
-        cdef size_t i
-        spans = [(self.units[i].first, self.units[i].last) for i in range(first, self.num_hits)]
-        text = self.walk.source[:self.walk.length]
-        for i, (start, end) in enumerate(self.locate(text, spans)):
-            self.hits[first + i].start, self.hits[first + i].end = start, end
-
-
-cdef size_t _position(const size_t *ascending, size_t count, size_t value) noexcept nogil:
-    """Where a value is in an array that has it."""
-    cdef size_t low = 0, middle
-    while count > 1:
-        middle = count // 2
-        if ascending[low + middle] <= value:
-            low += middle
-        count -= middle
-    return low

@@ -5,7 +5,9 @@ from typing import final
 
 @final
 class Walk:
-    def __new__(cls, unit: int, n: int, flags: int, is_regular: bool, apply: Callable[[bytes], str | bytes]) -> Walk: ...
+    def __new__(
+        cls, unit: int, n: int, flags: int, is_regular: bool, apply: Callable[[bytes], str | bytes]
+    ) -> Walk: ...
 
 @final
 class ShingleTable: ...

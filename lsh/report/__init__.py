@@ -3,7 +3,8 @@
 `choose` selects the documents that the page shows, and `html` writes the page. The figures are those of a
 `lsh.Deduplication`; `recall` measures the recall on the corpus. `excerpts` shows two texts side by side, as the
 page does. The page depends on neither clock nor machine: the same run gives the same bytes. Each step is a module:
-choice, measures, charts, pairs, drawing, page. `passages` writes the report of repeated passages.
+choice, measures, charts, pairs, drawing, page. `passages` writes the report of repeated passages, `contained` that of
+items within texts.
 """
 
 from __future__ import annotations
@@ -16,13 +17,27 @@ from lsh.base import checks, errors
 from lsh.engine.result import Deduplication
 from lsh.report import charts, drawing, page, pairs, recall
 from lsh.report.choice import Choice, Pair, checked_result, checked_sizes, choose, sides
+from lsh.report.contained import ContainedChoice, choose_contained, contained
 from lsh.report.lookup import TextLookup
 from lsh.report.measures import DeduplicationRun, count_by_source, dominant_group
 from lsh.report.pairs import Excerpt, excerpts
 from lsh.report.passages import PassageChoice, choose_passages, passages
 from lsh.typing import Indexed, TextsByPosition, TextStream
 
-__all__ = ["Choice", "Excerpt", "Pair", "PassageChoice", "choose", "choose_passages", "excerpts", "html", "passages"]
+__all__ = [
+    "Choice",
+    "ContainedChoice",
+    "Excerpt",
+    "Pair",
+    "PassageChoice",
+    "choose",
+    "choose_contained",
+    "choose_passages",
+    "contained",
+    "excerpts",
+    "html",
+    "passages",
+]
 
 
 def html(
@@ -103,8 +118,7 @@ def html(
     """
     run = _checked_run(result, texts, ids, against, against_ids, sizes)
     sources_count = None if sources is None else count_by_source(sources, result.keep)
-    if parameters is not None and not isinstance(parameters, Mapping):
-        raise errors.bad_type("parameters", f"must be a dict, got {type(parameters).__name__}")
+    values = drawing.checked_values(parameters)
     choice = _checked_choice(choice, run, sample_pairs)
     run.new.read(choice.positions)
     if run.old is not None:
@@ -127,7 +141,7 @@ def html(
         drawing.clusters(run, choice),
         pairs.cluster_members(run, choice),
         *([] if sources_count is None else [drawing.survival(sources_count)]),
-        drawing.what_was_run(run, parameters or {}),
+        drawing.what_was_run(run, values),
     ]
     parts = [
         drawing.header(run, measured, group),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from lsh.base.errors import bad_type
 from lsh.base.version import __version__
 from lsh.base.wording import counted, size
 from lsh.links.linking import LIMIT
@@ -243,6 +244,13 @@ def _name(source: SourceCount) -> str:
 def what_was_run(run: DeduplicationRun, parameters: Mapping[str, object]) -> Html:
     """Show the parameters of the result, and those that were given for the report."""
     return parameter_table(_values(run, parameters))
+
+
+def checked_values(parameters: object) -> Mapping[str, object]:
+    """Return the names and values that a caller adds to the table of parameters, checked."""
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise bad_type("parameters", f"must be a dict, got {type(parameters).__name__}")
+    return parameters or {}
 
 
 def parameter_table(values: Iterable[tuple[str, str]]) -> Html:

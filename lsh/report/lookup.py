@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks, errors
-from lsh.report.page import Html, element
+from lsh.report.page import Cell, Html, element
 from lsh.text.batch import Batch
 from lsh.text.collections import each_piece
 from lsh.typing import Indexed, Text, TextsByPosition, TextStream
@@ -144,3 +144,23 @@ def decoded(value: object) -> str:
 def shortened(value: str, length: int) -> str:
     """Return the first characters of a text."""
     return value if len(value) <= length else f"{value[: length - 1]}…"
+
+
+def beginning(value: str, length: int) -> Html:
+    """Return the first characters of a text on one line, as an element."""
+    return element("bdi", shortened(" ".join(value[: 8 * length].split()), length), class_="excerpt", dir="auto")
+
+
+def coded(name: str, values: Indexed, number: int) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the distinct values, such as sources, and for each document the number of its own; errors have `name`."""
+    checked_length(name, values, number)
+    numbers: dict[str, int] = {}
+    codes = np.fromiter(
+        (numbers.setdefault("" if one is None else decoded(one), len(numbers)) for one in values), np.int64
+    )
+    return list(numbers), codes
+
+
+def source_cell(name: str) -> Cell:
+    """Return the cell of a table with the name of a source."""
+    return Cell(element("bdi", shortened(name, MAX_NAME_LENGTH) or "(no source)", class_="id"))

@@ -22,6 +22,7 @@ from lsh.report.page import Html, element, joined, section
 
 PAIR_LENGTH = 700  # characters of each text that are shown
 CONTEXT = 120  # characters before the first difference
+AROUND = 150  # characters on both sides of a run of a text
 MAX_COMPARED = 5_000  # characters from there on that are compared, beside the common end of both texts
 MAX_WORD = 20  # characters to go at most to the start or the end of a word
 
@@ -87,13 +88,30 @@ def _article(run: DeduplicationRun, pair: Pair, is_removal: bool) -> Html:
     for (side, position), words in zip(documents, marked(*(run.side(side).readable(at) for side, at in documents))):
         fate = "removed" if is_removal and (side, position) == documents[1] else _fate(run, side, position)
         who = element("span", run.side(side).shown_id(position), " old, " if side == "old" else " ", fate, class_="who")
-        columns.append(element("div", who, element("bdi", words, class_="words", dir="auto")))
-    return element(
-        "article",
-        element("header", element("span", "similarity ", element("b", f"{pair.similarity:.4f}"))),
-        element("div", *columns, class_="sides"),
-        class_="pair",
-    )
+        columns.append((who, words))
+    return side_by_side(element("span", "similarity ", element("b", f"{pair.similarity:.4f}")), columns)
+
+
+def side_by_side(about: Html, sides: Iterable[tuple[Html, Html]]) -> Html:
+    """Return two texts side by side, each with its name, below what is said of them."""
+    columns = [element("div", who, element("bdi", words, class_="words", dir="auto")) for who, words in sides]
+    return element("article", element("header", about), element("div", *columns, class_="sides"), class_="pair")
+
+
+def surrounded(data: bytes, start: int, end: int, inner: Html) -> Html:
+    """Return a run of a text, as `inner` shows it, with the text around it."""
+    before, after = decoded_part(data[max(start - 4 * AROUND, 0) : start]), decoded_part(data[end : end + 4 * AROUND])
+    parts: list[object] = ["… "] if len(before) > AROUND or start > 4 * AROUND else []
+    parts += [before[-AROUND:], inner, after[:AROUND]]
+    parts += [" …"] if len(after) > AROUND or end + 4 * AROUND < len(data) else []
+    return joined(parts)
+
+
+def decoded_part(data: bytes) -> str:
+    """Return a part of a text, from the first whole character on."""
+    while data and data[0] & 0xC0 == 0x80:
+        data = data[1:]
+    return data.decode("utf-8", "ignore")
 
 
 def _fate(run: DeduplicationRun, side: str, position: int) -> Html:
@@ -123,6 +141,19 @@ class Excerpt(NamedTuple):
     pieces: list[tuple[str, bool]]
     before: int
     after: int
+
+
+def common_marked(a: str, b: str) -> tuple[Html, Html]:
+    """Return the beginnings of two texts with the words marked that both have in the same order, in either case."""
+    texts = a[:MAX_COMPARED], b[:MAX_COMPARED]
+    first, second = map(WORD.findall, texts)
+    found = common_words([word.lower() for word in first], [word.lower() for word in second])
+    shown = []
+    for text, words, common in zip((a, b), (first, second), found):
+        flags = (is_common and any(map(str.isalnum, word)) for word, is_common in zip(words, common))
+        pieces = _pieces([*zip(words, flags)], PAIR_LENGTH)
+        shown.append(_drawn(Excerpt(pieces, 0, max(len(text) - PAIR_LENGTH, 0))))
+    return shown[0], shown[1]
 
 
 def marked(a: str, b: str) -> tuple[Html, Html]:

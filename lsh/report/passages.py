@@ -18,16 +18,16 @@ from lsh.base.version import __version__
 from lsh.base.wording import counted, size
 from lsh.passages.result import Passages
 from lsh.report.choice import checked_sizes, sides
-from lsh.report.drawing import MAX_SOURCES, MAX_VALUES, parameter_table, percent, titled
-from lsh.report.lookup import MAX_NAME_LENGTH, TextLookup, checked_length, decoded, shortened
+from lsh.report.drawing import MAX_SOURCES, MAX_VALUES, checked_values, parameter_table, percent, titled
+from lsh.report.lookup import TextLookup, beginning, coded, decoded, source_cell
 from lsh.report.page import Cell, Html, bar, count, document, element, joined, section, table
+from lsh.report.pairs import decoded_part, side_by_side, surrounded
 from lsh.text.cuts import encoded
 from lsh.typing import Indexed, TextsByPosition, TextStream
 
 MAX_ROWS = 25  # kept passages in a table
 SHOWN = 5  # pairs side by side of each kind
 EXCERPT_LENGTH = 160  # characters of a passage in a table
-CONTEXT = 150  # characters on both sides of a passage
 MAX_PASSAGE = 700  # characters of a passage that are shown, those in the middle are left out
 SEED = 0  # of the random passages
 
@@ -218,8 +218,7 @@ def passages(
     if choice.against_positions and against is None:
         reason = "must be given, because the result names old documents; pass the one of find_passages"
         raise errors.bad_value("against", reason)
-    if parameters is not None and not isinstance(parameters, Mapping):
-        raise errors.bad_type("parameters", f"must be a dict, got {type(parameters).__name__}")
+    values = checked_values(parameters)
     new = TextLookup("texts", texts, "ids", ids, number)
     old = None if against is None else TextLookup("against", against, "against_ids", against_ids, None)
     new.read(choice.positions)
@@ -233,7 +232,7 @@ def passages(
         _kept_table(run, "Most bytes cut", choice.heaviest, "most"),
         _side_by_side(run),
         Html() if sources is None else _by_source(found, sources, lengths),
-        parameter_table(_values(found, parameters or {})),
+        parameter_table(_values(found, values)),
     ]
     return document("Report of passages", joined(parts))
 
@@ -290,8 +289,7 @@ def _kept_row(run: _Run, kept: Any) -> tuple[Cell, ...]:
     lookup = run.side(bool(kept["old"]))
     document = int(kept["document"])
     data = encoded(lookup.text(document))[int(kept["start"]) : int(kept["end"])]
-    start = " ".join(_shown(data[: 8 * EXCERPT_LENGTH]).split())
-    excerpt = element("bdi", shortened(start, EXCERPT_LENGTH), class_="excerpt", dir="auto")
+    excerpt = beginning(decoded_part(data[: 8 * EXCERPT_LENGTH]), EXCERPT_LENGTH)
     place = joined([lookup.shown_id(document), " old" if kept["old"] else ""])
     return (
         *(count(int(value)) for value in (kept["times"], kept["bytes"], kept["end"] - kept["start"])),
@@ -343,11 +341,7 @@ def _pair(run: _Run, kept: Any) -> Html:
         (run.new.shown_id(int(row["document"])), " cut", int(row["start"]), cut_words),
     )
     columns = [
-        element(
-            "div",
-            element("span", name, f"{what}, from byte {begin:,}", class_="who"),
-            element("bdi", words, class_="words", dir="auto"),
-        )
+        (element("span", name, f"{what}, from byte {begin:,}", class_="who"), words)
         for name, what, begin, words in sides
     ]
     about = element(
@@ -357,38 +351,22 @@ def _pair(run: _Run, kept: Any) -> Html:
         element("b", counted(int(kept["times"]), "passage")),
         f" that were cut for bytes {int(kept['start']):,} to {int(kept['end']):,}",
     )
-    return element("article", element("header", about), element("div", *columns, class_="sides"), class_="pair")
+    return side_by_side(about, columns)
 
 
 def _around(data: bytes, start: int, end: int) -> Html:
     """Return a passage, marked, with the text around it."""
-    before, passage, after = (
-        _shown(data[max(start - 4 * CONTEXT, 0) : start]),
-        _shown(data[start:end]),
-        _shown(data[end : end + 4 * CONTEXT]),
-    )
-    parts: list[object] = ["… "] if len(before) > CONTEXT or start > 4 * CONTEXT else []
-    parts.append(before[-CONTEXT:])
+    passage = decoded_part(data[start:end])
+    parts: list[object] = [element("mark", passage)]
     if len(passage) > MAX_PASSAGE:
         half = MAX_PASSAGE // 2
         note = f" … {counted(len(passage) - 2 * half, 'character')} more … "
-        parts += [
+        parts = [
             element("mark", passage[:half]),
             element("span", note, class_="note"),
             element("mark", passage[-half:]),
         ]
-    else:
-        parts.append(element("mark", passage))
-    parts.append(after[:CONTEXT])
-    parts += [" …"] if len(after) > CONTEXT or end + 4 * CONTEXT < len(data) else []
-    return joined(parts)
-
-
-def _shown(data: bytes) -> str:
-    """Return a part of a text, from the first whole character on."""
-    while data and data[0] & 0xC0 == 0x80:
-        data = data[1:]
-    return data.decode("utf-8", "ignore")
+    return surrounded(data, start, end, joined(parts))
 
 
 # ---- sources and parameters ----
@@ -396,10 +374,8 @@ def _shown(data: bytes) -> str:
 
 def _by_source(found: Passages, sources: Indexed, sizes: NDArray[np.int64] | None) -> Html:
     """Show what is cut from each source."""
-    checked_length("sources", sources, found.summary()["documents"])
-    numbers: dict[str, int] = {}
-    codes = np.fromiter((numbers.setdefault(decoded(one), len(numbers)) for one in sources), np.int64)
-    cuts, total = found.cuts, len(numbers)
+    names, codes = coded("sources", sources, found.summary()["documents"])
+    cuts, total = found.cuts, len(names)
     documents = np.bincount(codes, minlength=total)
     owners = codes[cuts["document"]]
     cut = np.bincount(owners, weights=(cuts["end"] - cuts["start"]).astype(float), minlength=total)
@@ -407,10 +383,9 @@ def _by_source(found: Passages, sources: Indexed, sizes: NDArray[np.int64] | Non
     emptied = np.bincount(codes[found.emptied], minlength=total)
     whole = None if sizes is None else np.bincount(codes, weights=sizes.astype(float), minlength=total)
     order = np.lexsort((-documents, -cut))[:MAX_SOURCES].tolist()
-    names = list(numbers)
     rows = []
     for code in order:
-        cells = [Cell(element("bdi", shortened(names[code], MAX_NAME_LENGTH) or "(no source)", class_="id"))]
+        cells = [source_cell(names[code])]
         cells += [count(int(values[code])) for values in (documents, shortened_documents, emptied, cut)]
         if whole is not None:
             share = float(cut[code] / max(whole[code], 1))

@@ -404,6 +404,16 @@ def write_documents(
         meter.bytes("writing", size, size)
 
 
+def write_report(opened: ExitStack, request: Request, watch: Stopwatch, page: Callable[[], str]) -> list[AnyTarget]:
+    """Write the report, if it is wanted, and return its target, which `opened` closes."""
+    if request.outputs.report is None:
+        return []
+    report = opened.enter_context(files.Target(request.outputs.report, folder=request.running.temp_dir))
+    report.write(page().encode())
+    watch.stage("report")
+    return [report]
+
+
 def write_table(
     opened: ExitStack, path: str | None, folder: str | None, rows: Callable[[], Iterable[Iterable[bytes]]]
 ) -> list[AnyTarget]:

@@ -14,6 +14,7 @@ from running import SAMPLE, contents, done, json_lines, refused, rows, sample
 from running import lsh as run
 
 import lsh as package
+from lsh import report
 
 draw = random.Random(0)
 WORDS = ["the", "größer", "語", "isle", "Ferry", "“seven”", "😀", *(f"word{i}" for i in range(90))]
@@ -101,6 +102,22 @@ def test_standard_input_and_columns(tmp_path):
         ids = [f"n{i}" if own else f"{i + 1}" for i in range(9)]
         assert shown == [[sample()[hit["text"]][0], ids[hit["item"]].encode()] for hit in found.hits]
         assert f", {len(found)} hits: 9 items in {200 - len(kept)} documents, ".encode() in result.stderr
+
+
+def test_the_page_is_that_of_the_function(corpus):
+    written(corpus, "--report", "r.html", "--threshold", "0.5", "--cut")
+    given = {"ITEMS": "q.tsv more.jsonl", "INPUT": " ".join(SHARDS), "--output": "o/", "--cut": "yes"}
+    files, ids = zip(*NAMES)
+    assert (corpus / "r.html").read_text("utf-8") == report.contained(
+        package.find_contained(ITEMS, TEXTS, 0.5),
+        ITEMS,
+        TEXTS,
+        parameters={**given, "--missing": "error", "--on-bad-line": "error"},
+        item_ids=ids,
+        ids=range(1, len(TEXTS) + 1),
+        item_sources=files,
+        sources=[SHARDS[i >= 50] for i in range(len(TEXTS))],
+    )
 
 
 def test_a_dry_run_writes_tables_only(corpus):

@@ -99,11 +99,18 @@ def test_many_spans():
 @pytest.mark.few(1)
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_browser_shows_it(tmp_path, width, scheme):
+@pytest.mark.parametrize("kind", ["passages", "contained"])
+def test_a_browser_shows_it(tmp_path, width, scheme, kind):
     """Nothing is wider than the window, and the colours of the scheme are used."""
     draw = random.Random(0)
     texts = [*TEXTS, *("".join(draw.choices("abc", k=3000)) * 2 for _ in range(3))]
-    source = page_of(texts, lsh.find_passages(texts, 50), sources=["a/very-long-name" * 5] * len(texts))
+    sources = ["a/very-long-name" * 5] * len(texts)
+    source = page_of(texts, lsh.find_passages(texts, 50), sources=sources)
+    if kind == "contained":
+        items = [NOTE, "x" * 900, *texts[:9]]
+        names = [f"{'a/long-file-name' * 5}{i % 2}" for i in range(11)]
+        found = lsh.find_contained(items, texts, 0.5)
+        source = report.contained(found, items, texts, item_ids=names, item_sources=names, sources=sources)
     script = "document.title = [document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor]"
     frame = f'<iframe id="f" src="page.html" style="width:{width}px; height:900px; border:0"></iframe>'
     copy = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", source).replace(

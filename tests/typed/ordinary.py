@@ -72,6 +72,13 @@ def passages() -> None:
     assert_type(report.passages(found, texts=TEXTS, choice=choice, ids=IDS), str)
 
 
+def contained() -> None:
+    """Use the report of `find_contained`."""
+    found = lsh.find_contained(TEXTS, stream, 0.5)
+    choice = assert_type(report.choose_contained(found), report.ContainedChoice)
+    assert_type(report.contained(found, TEXTS, stream, choice=choice, item_ids=IDS, sources=["a", "b", "a"]), str)
+
+
 def tables(result: lsh.Deduplication) -> None:
     """Make tables, which require pandas and pyarrow."""
     result.to_pandas()
@@ -320,6 +327,7 @@ def main(folder: Path) -> None:
     """Run what numpy is enough for."""
     collections()
     passages()
+    contained()
     texts_and_fingerprints()
     bands_and_plans()
     caches(folder)

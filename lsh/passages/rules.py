@@ -266,7 +266,7 @@ def rule(name: RuleName) -> Rule:
     --------
     >>> from lsh import presets
     >>> print(presets.rule("palm"))
-    palm: a containment of 0.7 or more, Shingles(8, 'word', lowercase=True, strip_punctuation=True)
+    palm: a containment of 0.7 or more, Shingles(8, unit='word', lowercase=True, strip_punctuation=True)
     the whole text
     source: Chowdhery and others 2022, ...
     """

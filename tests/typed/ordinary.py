@@ -267,9 +267,11 @@ def reports_and_presets() -> None:
     assert_type((presets.fineweb.source, presets.fineweb.differs), tuple[str, tuple[str, ...]])
     assert presets.NAMES, presets.bigcode.to_dict()
     lsh.deduplicate(TEXTS, **presets.fineweb.options())
-    assert_type(presets.rule("palm"), presets.Rule)
-    assert_type(lsh.find_contained(TEXTS, TEXTS, **presets.rule("palm").options()), lsh.Contained)
-    assert presets.RULES
+    palm = presets.rule("palm")
+    assert_type(palm, presets.Rule)
+    assert_type((palm.window, palm.min_shared), tuple[float, int | None])
+    assert_type(lsh.find_contained(TEXTS, TEXTS, **palm.options()), lsh.Contained)
+    assert presets.RULES, presets.Rule.from_dict(palm.to_dict())
     assert_type(lsh.__version__, str)
 
 

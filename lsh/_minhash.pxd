@@ -17,7 +17,7 @@ cdef struct Words:
 cdef int check_signals() except -1 nogil
 cdef void hash_x64_128(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out) noexcept nogil
 cdef int need_word_table() except -1
-cdef int need_character_table() except -1
+cdef int need_character_table(bint beyond_ascii) except -1 nogil
 cdef size_t normalise(const uint8_t *text, size_t length, int flags, uint8_t *out, size_t *marks,
                       size_t num_marks) noexcept nogil
 cdef size_t normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_t *out) noexcept nogil

@@ -152,21 +152,27 @@ cdef int need_word_table() except -1:
 
 
 cdef uint32_t *_characters = NULL  # what lsh_normalise reads about each code point; made once, kept for good
+cdef uint32_t _num_characters = 0  # code points that are in it: 0, those of ASCII, or all
 
 
-cdef int need_character_table() except -1:
-    """Make the table of characters that `normalise` needs."""
-    global _characters
+cdef int need_character_table(bint beyond_ascii) except -1 nogil:
+    """Make the table of characters that `normalise` needs: of ASCII, which is fast, or of all."""
+    if _num_characters < (0x110000 if beyond_ascii else 0x80):
+        with gil:
+            _make_character_table(0x110000 if beyond_ascii else 0x80)
+    return 0
+
+
+def _make_character_table(uint32_t count):
+    global _characters, _num_characters
     cdef uint32_t code_point, entry
-    cdef uint32_t *table
     import unicodedata
     need_word_table()
     with _making:
-        if _characters != NULL:
-            return 0
-        table = <uint32_t *> resize(NULL, 0x110000, sizeof(uint32_t))
+        if _characters == NULL:
+            _characters = <uint32_t *> resize(NULL, 0x110000, sizeof(uint32_t))
         category = unicodedata.category
-        for code_point in range(0x110000):
+        for code_point in range(_num_characters, count):
             text = chr(code_point)
             entry = c.LSH_IN_WORD if _word_table[code_point >> 3] >> (code_point & 7) & 1 else 0
             if category(text)[0] == "P":
@@ -176,9 +182,8 @@ cdef int need_character_table() except -1:
             lower = text.lower()
             if len(lower) > 1 or lower == "\u03c3":  # a sigma has another form at the end of a word
                 entry |= c.LSH_IRREGULAR
-            table[code_point] = entry | <uint32_t> ord(lower[0])
-        _characters = table
-    return 0
+            _characters[code_point] = entry | <uint32_t> ord(lower[0])
+        _num_characters = max(_num_characters, count)
 
 
 cdef size_t normalise(const uint8_t *text, size_t length, int flags, uint8_t *out, size_t *marks,

@@ -22,14 +22,13 @@ from lsh.base.threads import number_of
 from lsh.base.wording import counted, size
 from lsh.files import ReadOptions
 from lsh.files.records import NO_ID, is_number
-from lsh.passages.contained import WORDS, Containing, find
+from lsh.passages.contained import Containing, find
 from lsh.passages.contained_result import Contained
 from lsh.passages.rules import rule
 from lsh.terminal import console, inputs, options, outputs, shortening
 from lsh.terminal.inputs import ItemStream
 from lsh.terminal.outputs import Reference, Stopwatch
 from lsh.terminal.rows import hit_rows, skipped_rows
-from lsh.text.shingling import Shingles
 from lsh.typing import RuleName
 
 OPTIONS_OF_REPORT = (  # listed in a report if they have a value
@@ -48,9 +47,10 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "missing",
     "on_bad_line",
 )
-CHARACTERS = 8  # of a shingle, or bytes, where its unit is not the word
 OF_ITEMS = "each item would be found in its own text; name other files"  # a file that is INPUT and ITEMS
 STAGE_SHARES = {"items": 0.02, "counting": 0.7, "searching": 1.0}
+COUNTS = ["items", "skipped", "found_items", "texts", "found_texts", "hits", "missing", "common"]
+COUNTS += ["bytes", "found_bytes", "window_bytes"]
 COLUMNS = ".jsonl, .csv, .tsv, .parquet and .arrow"  # formats with columns
 
 EPILOG = f"""\
@@ -210,9 +210,8 @@ def _containing(namespace: argparse.Namespace) -> Containing:
             if getattr(namespace, name) is not None:
                 raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
         return Containing(**rule(namespace.preset).options(), **others)
-    own = WORDS if namespace.unit in (None, WORDS.unit) else Shingles(**{**WORDS.to_dict(), "n": CHARACTERS})
     given = {name: getattr(namespace, name) for name in names if getattr(namespace, name) is not None}
-    return Containing(shingles=options.shingles_or(namespace, own), **given, **others)
+    return Containing(shingles=options.shingles_of_items(namespace), **given, **others)
 
 
 def _item_reading(namespace: argparse.Namespace, items: files.Sources, reading: ReadOptions) -> ReadOptions:
@@ -265,8 +264,8 @@ def _find(request: Request, watch: Stopwatch) -> dict[str, Any]:
         emptied = _emptied(found, run) if request.cut else np.empty(0, np.int64)
         _write(request, found, run, emptied, [*filter(None, (run.rejects,)), *tables])
         watch.stage("writing")
-    counts = found.summary()
-    del counts["seconds"]  # which the watch has, too
+    summary = found.summary()
+    counts = {name: summary[name] for name in COUNTS}
     counts["emptied"] = len(emptied)
     counts["read"] = run.texts.num_bytes + items.num_bytes
     counts["bad_lines"] = run.texts.skipped + items.skipped

@@ -22,6 +22,7 @@ from lsh.engine import dedup
 from lsh.engine.index_source import IndexSnapshot
 from lsh.engine.matching import Matching
 from lsh.links.linking import LIMIT
+from lsh.passages.contained import Containing, find
 from lsh.sketch.bands import Bands
 from lsh.sketch.planning import Plan
 from lsh.terminal import console, indexing, inputs, options, outputs
@@ -32,6 +33,12 @@ from lsh.typing import Keep
 
 if TYPE_CHECKING:  # most runs do not need it
     from lsh.store.index import Index
+
+# What only the comparison of whole documents has.
+NOT_OF_CONTAINMENT = (
+    *("recall", "bands", "num_seeds", "random_state", "verify", "clusters_mode", "preset"),
+    *("against", "against_index", "report", "max_memory"),
+)
 
 OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "against_index",
@@ -83,7 +90,7 @@ class Request(outputs.Request):
     """
 
     index: Index | None
-    matching: Matching
+    matching: Matching | Containing
     mark: bool
 
     @property
@@ -127,6 +134,15 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     parser.add_argument("--clusters", metavar="FILE", help="write the clusters of two or more documents")
     options.add_matching(parser)
     parser.add_argument(
+        "--measure",
+        choices=("jaccard", "containment"),
+        default="jaccard",
+        help="jaccard: two documents are compared as wholes. containment: a document is removed if a window of another "
+        "one, at most twice as long as the document, has the threshold of its shingles (words by default), and the "
+        "other one comes first in the order of --keep (then longest by default). All texts are held in memory then "
+        "(default jaccard)",
+    )
+    parser.add_argument(
         "--preset",
         choices=options.PRESETS,
         help="the settings of FineWeb, BigCode or NeMo Curator: sets shingles, bands, threshold and clustering",
@@ -163,7 +179,7 @@ def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh dedup``."""
     watch = Stopwatch()
     request = _request(namespace)
-    if request.index is not None and not request.running.quiet:
+    if request.index is not None and isinstance(request.matching, Matching) and not request.running.quiet:
         indexing.say_recall(request.index, request.matching.threshold, request.matching.verify)
     inputs.note_memory(request.outputs.written(), request.running.quiet)
     counts, parameters = _deduplicate(request, watch)
@@ -175,9 +191,11 @@ def _request(namespace: argparse.Namespace) -> Request:
     """Return the checked request."""
     outputs.take_input(namespace)
     written = outputs.checked_outputs(namespace, "--removed", "--removed-documents", "--clusters")
-    keep = outputs.checked_keep(namespace)
+    contained = namespace.measure == "containment"
+    keep = outputs.checked_keep(namespace, "longest" if contained else "first")
     index = _opened_index(namespace, written)
-    matching = _matching(namespace, index, "first" if keep in outputs.BY_VALUE else keep)  # type: ignore[arg-type]
+    by_position: Any = "first" if keep in outputs.BY_VALUE else keep
+    matching = _containing(namespace) if contained else _matching(namespace, index, by_position)
     reading, running = options.reading(namespace), options.running(namespace)
     if index is not None:
         indexing.check_apart(index.path, files.expanded(namespace.input))
@@ -210,6 +228,14 @@ def _matching(namespace: argparse.Namespace, index: Index | None, keep: Keep) ->
     if namespace.report is not None and not index.info()["texts"]:
         raise ValueError(f"--report shows texts, and {name} stores none; leave --report out")
     return matching
+
+
+def _containing(namespace: argparse.Namespace) -> Containing:
+    """Return when a document contains another one."""
+    for name in NOT_OF_CONTAINMENT:
+        if getattr(namespace, name) is not None:
+            raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --measure containment; leave it out")
+    return Containing(options.threshold(namespace), options.shingles_of_items(namespace), missing=namespace.missing)
 
 
 # ---- the run ----
@@ -273,7 +299,12 @@ def _decide(
     meter: console.Meter,
 ) -> lsh.Deduplication:
     run = dedup.Running.checked(**request.running.limits(), progress=meter)
-    return dedup.decide(request.matching, texts, against, run, None if priorities is None else priorities.values)
+    values = None if priorities is None else priorities.values
+    if isinstance(request.matching, Matching):
+        return dedup.decide(request.matching, texts, against, run, values)
+    found = find(request.matching, texts, None, run.num_threads, run.report)
+    keep: Any = request.keep if values is None else values()
+    return found.deduplicate(keep)
 
 
 def _report(
@@ -324,21 +355,19 @@ def _write(
 def _print_counts(request: Request, counts: dict[str, Any], parameters: dict[str, Any]) -> None:
     """Print the counts: as JSON to standard output, as a summary line to standard error."""
     if request.outputs.json:
-        run = {
-            "threshold": parameters["threshold"],
-            "bands": parameters["bands"].to_string(),
-            "num_seeds": parameters["hasher"].num_seeds,
-            "recall": None if counts["capped"] else _recall(parameters),
-            "random_state": parameters["hasher"].random_state,
-            "peak_memory": console.peak_memory(),
-        }
-        console.write_data(json.dumps({**counts, **run}) + "\n")
+        shown = _shown_parameters(counts, parameters) | {"peak_memory": console.peak_memory()}
+        console.write_data(json.dumps({**counts, **shown}) + "\n")
     if request.running.verbose:
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
+        if isinstance(request.matching, Matching):
+            console.say(
+                f"{parameters['hasher']!r}\n{parameters['plan'] or parameters['bands']}\n"
+                f"{counts['candidates']:,} pairs in a shared bucket, {counts['connected']:,} texts connected by low "
+                f"bits, {counts['compared']:,} pairs compared"
+            )
+        else:
+            console.say(f"{parameters['shingles']!r}\n{counts['candidates']:,} pairs of which one contains the other")
         console.say(
-            f"{parameters['hasher']!r}\n{parameters['plan'] or parameters['bands']}\n"
-            f"{counts['candidates']:,} pairs in a shared bucket, {counts['connected']:,} texts connected by low bits, "
-            f"{counts['compared']:,} pairs compared\n"
             f"{counts['identical']:,} removed as identical copies, {counts['without_shingles']:,} without shingles\n"
             f"seconds: {stages}"
         )
@@ -346,6 +375,19 @@ def _print_counts(request: Request, counts: dict[str, Any], parameters: dict[str
         if counts["capped"]:
             console.say(_left_out(counts, parameters))
         console.say(_summary(counts, with_references=bool(request.references) or request.index is not None))
+
+
+def _shown_parameters(counts: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of --json."""
+    if "hasher" not in parameters:
+        return {"measure": "containment", "threshold": parameters["threshold"], "window": parameters["window"]}
+    return {
+        "threshold": parameters["threshold"],
+        "bands": parameters["bands"].to_string(),
+        "num_seeds": parameters["hasher"].num_seeds,
+        "recall": None if counts["capped"] else _recall(parameters),
+        "random_state": parameters["hasher"].random_state,
+    }
 
 
 def _summary(counts: dict[str, Any], with_references: bool) -> str:

@@ -309,13 +309,15 @@ class _Finding:
         skipped = np.empty(np.count_nonzero(states), SKIPPED)
         skipped["item"] = np.flatnonzero(states)
         skipped["reason"] = np.array(REASONS)[states[skipped["item"]]]
-        names = ("texts", "missing", "bytes", "found_texts", "found_bytes", "common")
+        totals = self.totals
         counts: dict[str, Any] = {
             "items": self.table.count,
+            "texts": totals["texts"],
+            "missing": totals["missing"],
             "skipped": len(skipped),
             "hits": len(hits),
             "found_items": len(np.unique(hits["item"])),
-            **{name: self.totals[name] for name in names},
+            **{name: totals[name] for name in ("found_texts", "bytes", "found_bytes", "common")},
             "seconds": self.seconds,
         }
         containing = self.containing

@@ -36,7 +36,7 @@ cdef class Walk:
         self.flags = flags | (c.LSH_JOIN if unit == c.LSH_WORD else 0)
         self.shingles.n, self.shingles.gap = n, unit == c.LSH_WORD
         if self.flags:
-            need_character_table()
+            need_character_table(False)
 
     def __dealloc__(self):
         free(self.words.bytes)
@@ -48,6 +48,8 @@ cdef class Walk:
         cdef bint is_ascii = is_asked and c.lsh_is_ascii(text, length)
         cdef size_t written = _MAX
         self.source, self.length, self.by_python = text, length, False
+        if self.flags and not is_ascii:
+            need_character_table(True)
         if length and (self.flags or not (self.is_regular or is_ascii)):
             reserve_words(&self.words, length + length // 2 + 4)
             if is_ascii:  # no normal form changes it

@@ -20,6 +20,7 @@ from lsh.base.budget import memory_size, temporary_folder
 from lsh.base.wording import counted
 from lsh.engine.matching import MIN_INDEX_RECALL, Matching
 from lsh.files import ReadOptions
+from lsh.passages.contained import WORDS
 from lsh.sketch.hasher import MAX_FSS_SEEDS
 from lsh.sketch.planning import DEFAULT_RECALL, DEFAULT_SEEDS
 from lsh.text.shingling import NORMAL_FORMS, UNITS
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # other commands do not need it
 MAX_RANDOM_STATE = 2**32 - 1
 MISSING = get_args(Missing)
 PRESETS = get_args(PresetName)
+CHARACTERS = 8  # of a shingle of an item, or bytes, where its unit is not the word
 
 
 def whole(text: str) -> int:
@@ -320,6 +322,13 @@ def shingles_or(namespace: argparse.Namespace, default: lsh.Shingles) -> lsh.Shi
     """Return shingles with the values that are given, and else those of others."""
     given = {own: getattr(namespace, name) for name, own in SHINGLE_OPTIONS.items()}
     return lsh.Shingles(**{**default.to_dict(), **{name: value for name, value in given.items() if value is not None}})
+
+
+def shingles_of_items(namespace: argparse.Namespace) -> lsh.Shingles:
+    """Return the shingles of items that are looked for within texts: words by default."""
+    if namespace.unit in (None, WORDS.unit):
+        return shingles_or(namespace, WORDS)
+    return shingles_or(namespace, lsh.Shingles(**{**WORDS.to_dict(), "n": CHARACTERS}))
 
 
 def hasher(namespace: argparse.Namespace) -> lsh.MinHasher:

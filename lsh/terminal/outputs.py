@@ -208,14 +208,14 @@ def checked_outputs(namespace: argparse.Namespace, *tables: str) -> Outputs:
     return found
 
 
-def checked_keep(namespace: argparse.Namespace) -> Keep:
-    """Return which document is kept, by default the first or, with --keep-field, that of the highest value."""
+def checked_keep(namespace: argparse.Namespace, default: Keep = "first") -> Keep:
+    """Return which document is kept; with --keep-field, by default that of the highest value."""
     if namespace.keep_field is not None and namespace.keep not in (None, *BY_VALUE):
         raise ValueError(f"--keep {namespace.keep} cannot be combined with --keep-field; use highest or lowest")
     if namespace.keep_field is None and namespace.keep in BY_VALUE:
         raise ValueError(f"--keep {namespace.keep} requires --keep-field, the column of the values")
     chosen: Keep | None = namespace.keep
-    return chosen or ("first" if namespace.keep_field is None else "highest")
+    return chosen or (default if namespace.keep_field is None else "highest")
 
 
 def find_sources(

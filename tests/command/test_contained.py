@@ -163,3 +163,20 @@ def test_misuse(tmp_path, line, message):
     (tmp_path / "a.jsonl").write_text(json.dumps({"id": 1, "text": TEXTS[0]}))
     (tmp_path / "bad.jsonl").write_text('{"text": "x"}\n{"text"\n')
     assert message in refused(tmp_path, "contained", *line.split())
+
+
+@pytest.mark.parametrize("keep", [None, "first", "last", "--keep-field"])
+def test_documents_that_others_contain_are_removed(tmp_path, keep):
+    texts = [*TEXTS[:30], *(" ".join(text.split()[4:30]) for text in TEXTS[:20]), TEXTS[0]]
+    priorities = [i % 7 for i in range(len(texts))]
+    lines = [f"{i}\t{priority}\t{text}\n" for i, (priority, text) in enumerate(zip(priorities, texts))]
+    (tmp_path / "in.tsv").write_text("".join(lines))
+    how = ["--keep-field", "2"] if keep == "--keep-field" else ["--keep", keep] if keep else []
+    options = ["--field", "3", "--threshold", "0.9", "--measure", "containment", *how, "--json", "--removed", "r.tsv"]
+    counts = json.loads(done(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", *options))
+    order = {None: "longest", "--keep-field": priorities}.get(keep, keep)
+    result = package.find_contained(texts, None, 0.9).deduplicate(order)
+    assert (tmp_path / "out.tsv").read_text() == "".join(lines[i] for i in result.kept)
+    removed = [[str(value).encode() for value in row[:3]] for row in result.removed.tolist()]
+    assert rows((tmp_path / "r.tsv").read_bytes()) == removed
+    assert (counts["removed"], counts["measure"]) == (len(removed), "containment")

@@ -163,6 +163,8 @@ MISUSE = [
     # options that exclude or require each other
     ("dedup news.txt -o x --rejects r", "--rejects requires --on-bad-line skip"),
     ("dedup news.txt -o x --source-field s", "--source-field requires --report"),
+    ("dedup news.txt -o x --measure containment --report r.html", "--report cannot be combined with --measure cont"),
+    ("dedup news.txt -o x --measure containment --recall 0.9", "--recall cannot be combined with --measure cont"),
     ("dedup in.jsonl -o x --keep lowest", "--keep lowest requires --keep-field"),
     ("dedup in.jsonl -o x --keep last --keep-field when", "--keep last cannot be combined"),
     ("dedup in.jsonl -o x --keep-field then", "name the right one with --keep-field"),

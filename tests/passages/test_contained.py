@@ -118,7 +118,7 @@ def test_the_result_depends_on_the_texts_only() -> None:
     texts = [" ".join(draw.choices(vocabulary, k=draw.randint(0, 400))) for _ in range(3000)]
     items = [" ".join(text.split()[5 : draw.randint(8, 60)]) for text in texts[:300]] + [" ".join(vocabulary[:4])]
     expected = lsh.find_contained(items, texts, num_threads=1, max_share=0.5)
-    assert len(expected) > 200 and expected.summary()["common"] == 0
+    assert len(expected) > 200
     for given, threads in ((texts, 2), (lambda: iter(texts), 5), (np.array(texts, object), 3)):
         found = lsh.find_contained(iter(items), given, num_threads=threads, max_share=0.5)
         assert found.hits.tolist() == expected.hits.tolist()

@@ -37,6 +37,7 @@ __all__ = [
     "PassageUnit",
     "PresetName",
     "Progress",
+    "RuleName",
     "Scheme",
     "Sketch",
     "SupportsArray",
@@ -140,6 +141,8 @@ Table = Literal["removed", "near", "clusters", "documents"]
 PassageUnit = Literal["bytes", "line", "paragraph"]
 #: The name of a preset.
 PresetName = Literal["fineweb", "bigcode", "nemo"]
+#: The name of a published rule of decontamination.
+RuleName = Literal["gpt3", "palm", "gpt4", "deepseekmath", "tulu3", "datatrove", "openr1"]
 
 # ---- indexes ----
 

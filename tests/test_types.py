@@ -47,6 +47,7 @@ FORMS = [
     ("lsh.index", "IndexDamagedError", "lsh.segments.file_format"),
     ("lsh.index", "IndexLockedError", "lsh.segments.disk"),
     ("lsh.presets", "preset", "lsh.sketch.presets"),
+    ("lsh.presets", "rule", "lsh.passages.rules"),
     ("lsh.plot", "s_curve", "lsh.report.plot"),
 ]
 

@@ -1,4 +1,4 @@
-"""Values: what `Shingles`, `MinHasher`, `Bands`, `Plan` and `Preset` have in common, and bad values of parameters.
+"""Values: what `Shingles`, `MinHasher`, `Bands`, `Plan`, `Preset` and `Rule` have in common, and bad parameters.
 
 Each value has ``==``, a hash, a ``repr`` that evaluates back, ``to_dict`` and ``from_dict``, and can be pickled and
 copied; equal values behave alike, however they were made. The table `BAD` has values that a parameter must not have:
@@ -28,9 +28,10 @@ from hypothesis import strategies as st
 import lsh
 from lsh import Bands, MinHasher, Plan, Shingles, plan, presets
 from lsh.engine.matching import Matching
+from lsh.passages.rules import Rule
 from lsh.sketch.presets import Preset
 
-NAMES = {"Bands": Bands, "MinHasher": MinHasher, "Plan": Plan, "Preset": Preset, "Shingles": Shingles}
+NAMES = {one.__name__: one for one in (Bands, MinHasher, Plan, Preset, Rule, Shingles)} | {"inf": math.inf}
 
 
 class Word(str, enum.Enum):
@@ -98,7 +99,7 @@ def some_plans(draw) -> Plan:
     return plan(threshold, recall, draw(st.integers(20, 200)), **options)
 
 
-some_presets = st.sampled_from([presets.preset(name) for name in presets.NAMES])
+some_presets = st.sampled_from([*map(presets.preset, presets.NAMES), *map(presets.rule, presets.RULES)])
 values = st.one_of(some_shingles, some_bands, some_hashers, some_plans(), some_presets)
 
 
@@ -216,6 +217,7 @@ MAKERS: dict[str, Callable[..., Any]] = {  # how a value is made of arguments
     "MinHasher": lambda **given: MinHasher(**{"seeds": 10, **given}),
     "Plan": lambda **given: Plan(**{**GOOD_PLAN, **given}),
     "Preset": lambda **given: dataclasses.replace(presets.bigcode, **given),
+    "Rule": lambda **given: dataclasses.replace(presets.rule("palm"), **given),
     "Shingles": Shingles,
     "plan": plan,
 }
@@ -266,6 +268,13 @@ BAD_ARGUMENTS: dict[str, list[tuple[dict[str, Any], type[Exception], str]]] = { 
         ({"bands": Bands(26, 10)}, ValueError, "bands take 260 components, a fingerprint has 256"),
         ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
         ({"verify": "none"}, ValueError, "verify must be one of 'exact', 'sketch', None, got 'none'"),
+        ({"differs": "in one point"}, TypeError, "differs must be a tuple of str, got 'in one point'"),
+    ],
+    "Rule": [
+        ({"shingles": None}, TypeError, r"shingles must be a Shingles, got NoneType; use lsh.Shingles\(n, unit="),
+        ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
+        ({"window": 0.5}, ValueError, "window must be 1 or more, got 0.5"),
+        ({"min_shared": 0}, ValueError, "min_shared must be 1 or more, got 0"),
         ({"differs": "in one point"}, TypeError, "differs must be a tuple of str, got 'in one point'"),
     ],
     "Shingles": [

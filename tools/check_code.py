@@ -188,10 +188,11 @@ def check_links_and_names_of_files_lead_to_files() -> None:
 
 def check_the_page_of_presets_says_what_differs() -> None:
     words = " ".join((checks.ROOT / "docs" / "presets.md").read_text(encoding="utf-8").split())
-    for preset in map(lsh.presets.preset, lsh.presets.NAMES):
+    published = [*map(lsh.presets.preset, lsh.presets.NAMES), *map(lsh.presets.rule, lsh.presets.RULES)]
+    for preset in published:
         assert preset.differs
         assert [said for said in (f"`{preset.name}`", *preset.differs) if said not in words] == []
-        assert [said for said in (preset.source, *preset.differs) if said not in (preset.__doc__ or "")] == []
+        assert [said for said in (preset.source, *preset.differs) if said not in str(preset)] == []
 
 
 # ---- names and types ----

@@ -50,6 +50,15 @@ def check_the_readme_states_the_number_of_near_duplicates() -> None:
     assert alike <= 20
 
 
+def check_the_questions() -> None:
+    """A test set of 300 questions, each once, with answers."""
+    text = (EXAMPLES / "questions.tsv").read_bytes().decode("ascii")
+    rows = [line.split("\t") for line in text.split("\n")[:-1]]
+    assert [number for number, _, _ in rows] == [f"q{number:03}" for number in range(1, 301)]
+    assert len({question for _, question, _ in rows}) == 300
+    assert all(len(question.split()) >= 5 and answer for _, question, answer in rows)
+
+
 def uploads(folder: str, *arguments: object) -> str:
     """Return what the program of uploads prints."""
     command = [sys.executable, str(EXAMPLES / "uploads.py"), *map(str, arguments)]

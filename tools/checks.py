@@ -61,6 +61,13 @@ def script(path: Path) -> ModuleType:
     return module
 
 
+def compare_table(page: str, name: str, rows: list[str]) -> None:
+    """Check that a page has these rows, after two lines of a header, between the marks of a table."""
+    (given,) = re.findall(rf"<!-- begin: {name} -->\n(.*?)<!-- end: {name} -->", page, re.DOTALL)
+    measured = "".join(f"| {row} |\n" for row in rows)
+    assert given.split("\n", 2)[2] == measured, f"the table {name} is\n{measured}"
+
+
 def raises(kind: type[BaseException], message: str, function: Callable[..., object], *arguments: object) -> None:
     """Check that a call raises an error with a message, a regular expression."""
     try:

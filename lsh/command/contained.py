@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
@@ -24,10 +24,12 @@ from lsh.files import ReadOptions
 from lsh.files.records import NO_ID, is_number
 from lsh.passages.contained import Containing, find
 from lsh.passages.contained_result import Contained
+from lsh.passages.rules import rule
 from lsh.terminal import console, inputs, options, outputs, shortening
 from lsh.terminal.inputs import ItemStream
 from lsh.terminal.outputs import Reference, Stopwatch
 from lsh.terminal.rows import hit_rows, skipped_rows
+from lsh.typing import RuleName
 
 OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "output",
@@ -36,6 +38,7 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "hits",
     "skipped",
     "dry_run",
+    "preset",
     "item_field",
     "item_id_field",
     "field",
@@ -54,6 +57,7 @@ EPILOG = f"""\
 examples:
   lsh contained questions.jsonl 'part-*.jsonl.gz' --dry-run --report found.html --hits hits.tsv
   lsh contained questions.jsonl 'part-*.jsonl.gz' -o clean/
+  lsh contained questions.jsonl corpus.jsonl -o clean.jsonl --preset gpt3 --max-share 0.001
   lsh contained gsm8k.tsv --items mmlu.csv corpus.jsonl -o clean.jsonl --cut --max-share 0.001
 
 The containment of an item is the share of its shingles that a window of a text has. A text contains the item if this is
@@ -133,9 +137,7 @@ def _add_matching(parser: console.Parser) -> None:
     """Add the options of when a text contains an item."""
     group = parser.add_argument_group("what is found")
     least = group.add_mutually_exclusive_group()
-    least.add_argument(
-        "--threshold", type=float, default=0.8, help="minimum share of an item's shingles in a window (default 0.8)"
-    )
+    least.add_argument("--threshold", type=float, help="minimum share of an item's shingles in a window (default 0.8)")
     least.add_argument(
         "--min-shared",
         type=options.whole,
@@ -146,7 +148,6 @@ def _add_matching(parser: console.Parser) -> None:
         "--window",
         type=float,
         metavar="X",
-        default=2.0,
         help="length of the longest window, as a multiple of the item's length; inf: the whole text (default 2)",
     )
     group.add_argument(
@@ -155,6 +156,11 @@ def _add_matching(parser: console.Parser) -> None:
         metavar="S",
         help="ignore shingles that more than this share of the texts have, such as 0.001; INPUT is read twice "
         "(default: ignore none)",
+    )
+    group.add_argument(
+        "--preset",
+        choices=get_args(RuleName),
+        help="a published rule of decontamination: sets shingles, --threshold or --min-shared, and --window",
     )
     described = "The default is three words, in lower case and without punctuation."
     options.add_words(parser.add_argument_group("shingles", described))
@@ -175,14 +181,7 @@ def _request(namespace: argparse.Namespace) -> Request:
     outputs.take_input(namespace)
     mark = shortening.checked_mark(namespace)
     written = outputs.checked_outputs(namespace, "--hits", "--skipped")
-    containing = Containing(
-        namespace.threshold,
-        options.shingles_of_items(namespace),
-        namespace.window,
-        namespace.min_shared,
-        namespace.max_share,
-        namespace.missing,
-    )
+    containing = _containing(namespace)
     reading, running = options.reading(namespace), options.running(namespace)
     if namespace.cut or mark is not None:
         shortening.check_column(reading)
@@ -200,6 +199,19 @@ def _request(namespace: argparse.Namespace) -> Request:
     readings = [_item_reading(namespace, one, reading) for one in items]
     cut = namespace.cut
     return Request(sources, items, "first", reading, running, written, given, readings, containing, cut, mark)
+
+
+def _containing(namespace: argparse.Namespace) -> Containing:
+    """Return when a text contains an item, from the options or a preset."""
+    others = {"max_share": namespace.max_share, "missing": namespace.missing}
+    names = ("threshold", "window", "min_shared")
+    if namespace.preset is not None:
+        for name in (*names, *options.SHINGLE_OPTIONS):
+            if getattr(namespace, name) is not None:
+                raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
+        return Containing(**rule(namespace.preset).options(), **others)
+    given = {name: getattr(namespace, name) for name in names if getattr(namespace, name) is not None}
+    return Containing(shingles=options.shingles_of_items(namespace), **given, **others)
 
 
 def _item_reading(namespace: argparse.Namespace, items: files.Sources, reading: ReadOptions) -> ReadOptions:

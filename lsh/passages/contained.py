@@ -148,7 +148,7 @@ def find_contained(
     of these the first. An item that is shorter than a shingle, or has fewer shingles than `min_shared`, is not looked
     for, and is in `Contained.skipped`; so is one with too few shingles that count.
 
-    A window with `s` of the `m` shingles of an item has one of any ``m - s + 1`` of them. Only so many, of those that
+    A window with ``s`` of the ``m`` shingles of an item has one of any ``m - s + 1`` of them. Only so many, those that
     the fewest items have, are looked up for each text (as in the prefix filter of Chaudhuri, Ganti and Kaushik, *A
     primitive operator for similarity joins in data cleaning*, 2006). Shingles are compared byte for byte. The memory is
     about the size of the items and 20 bytes for each shingle that is looked up.

@@ -52,11 +52,14 @@ def written(folder: Path, *options: str) -> tuple[list[dict[str, Any]], dict[str
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"max_share": 0.15, "window": 3.0, "threshold": 0.3}, {"min_shared": 4}], ids=str
+    "given",
+    [{}, {"max_share": 0.15, "window": 3.0, "threshold": 0.3}, {"min_shared": 4}, {"preset": "deepseekmath"}],
+    ids=str,
 )
 def test_a_corpus(corpus, given):
     """The tables, the counts and the documents of each way to write them are those of the library."""
-    found = package.find_contained(ITEMS, TEXTS, **given)
+    rule = package.presets.rule(given["preset"]).options() if "preset" in given else given
+    found = package.find_contained(ITEMS, TEXTS, **rule)
     options = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     kept, counts = written(corpus, "--hits", "h.tsv", "--skipped", "s.tsv", *options)
     summary = {**found.summary(), "seconds": counts["seconds"]}
@@ -130,6 +133,7 @@ MISUSE = [
     ("q.tsv", "the following arguments are required: INPUT; see lsh contained --help"),
     ("q.tsv a.jsonl", "give -o OUTPUT, or --dry-run to write no documents, only tables such as --hits"),
     ("q.tsv a.jsonl --dry-run --min-shared 5 --threshold 0.5", "--threshold: not allowed with argument --min-shared"),
+    ("q.tsv a.jsonl --dry-run --preset gpt3 --ngram 5", "--ngram cannot be combined with --preset"),
     ("q.tsv a.jsonl -o b.jsonl --cut --mark x", "--mark: not allowed with argument --cut"),
     ("q.tsv a.jsonl -o b.jsonl --mark text", "it has a field 'text', which --mark adds"),
     ("q.tsv a.jsonl --dry-run --window 0.5", "--window must be 1 or more"),

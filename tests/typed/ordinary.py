@@ -267,6 +267,11 @@ def reports_and_presets() -> None:
     assert_type((presets.fineweb.source, presets.fineweb.differs), tuple[str, tuple[str, ...]])
     assert presets.NAMES, presets.bigcode.to_dict()
     lsh.deduplicate(TEXTS, **presets.fineweb.options())
+    palm = presets.rule("palm")
+    assert_type(palm, presets.Rule)
+    assert_type((palm.window, palm.min_shared), tuple[float, int | None])
+    assert_type(lsh.find_contained(TEXTS, TEXTS, **palm.options()), lsh.Contained)
+    assert presets.RULES, presets.Rule.from_dict(palm.to_dict())
     assert_type(lsh.__version__, str)
 
 
@@ -281,6 +286,7 @@ def aliases(
     missing: typing.Missing = "empty",
     keep: typing.Keep = "longest",
     name: typing.PresetName = "nemo",
+    rule: typing.RuleName = "gpt3",
 ) -> typing.Floats:
     """Use the types of `lsh.typing` for what a program passes on."""
     scheme: typing.Scheme = "fss"
@@ -297,7 +303,7 @@ def aliases(
     ids: typing.TextsByPosition = {position: str(position) for position in range(len(result))}
     sizes: typing.Indexed = [len(text) for text in TEXTS]
     again: typing.TextStream = stream
-    assert report.html(result, texts=again, ids=ids, sizes=sizes), presets.preset(name)
+    assert report.html(result, texts=again, ids=ids, sizes=sizes), (presets.preset(name), presets.rule(rule))
     table: typing.Table = "near"
     part: typing.PassageUnit = "paragraph"
     assert len(lsh.find_passages(TEXTS, unit=part)) == 0

@@ -1,10 +1,10 @@
 """A corpus of pages with planted items, and which item is in which page by the definition, in plain Python.
 
 The pages have sentences of Reuters-21578 in random order, as those of planted_pages.py. The items are runs of words of
-articles2500, 8 to 300 words long (log-uniform). Each is planted in four pages of its own: whole, and with 3, 6 and 10 %
-of its words replaced by words of the sentences, at least one. Such a page is 1 to 100 times as long as its item
-(log-uniform). In every second page the item is a paragraph of its own; in the others it stands between any two words.
-All is ASCII. The corpus is the same on each machine.
+articles2500, 8 to 300 words long (log-uniform); no two have eight words in a row in common. Each is planted in four
+pages of its own: whole, and with 3, 6 and 10 % of its words replaced by words of the sentences, at least one. Such a
+page is 1 to 100 times as long as its item (log-uniform). In every second page the item is a paragraph of its own; in
+the others it stands between any two words. All is ASCII. The corpus is the same on each machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from planted_pages import LONGEST_SENTENCE, Array, below, log_uniform
 
 CHANGED = (0.0, 0.03, 0.06, 0.1)  # shares of the words
 WORDS, TIMES, PAGE = (8, 300), (1, 100), (500, 4000)  # of an item; of a page by its item; bytes of other pages
-STRIDE = 550  # words of the articles for an item, from which its own are chosen
+COMMON = 8  # words that no two items have in common, in a row
 
 # The definition: shingles of three words in lower case without punctuation, windows of twice the length.
 N, WINDOW = 3, 2
@@ -52,12 +52,11 @@ class Planted:
     def pages(self) -> list[bytes]:
         return [self.data[start:end] for start, end in pairwise(self.starts.tolist())]
 
-    def subset(self, num_others: int) -> Planted:
-        """Return the corpus with the first `num_others` of the pages that have no item."""
-        has_item = np.zeros(len(self.starts) - 1, bool)
-        has_item[self.copies[:, 0]] = True
-        chosen = np.flatnonzero(has_item | (np.cumsum(~has_item) <= num_others))
-        copies = self.copies.copy()
+    def subset(self, num_items: int, num_others: int) -> Planted:
+        """Return the pages of the first items, and the first of the pages that have no item; and all items."""
+        copies = self.copies[self.copies[:, 1] < num_items].copy()
+        others = np.setdiff1d(np.arange(len(self.starts) - 1), self.copies[:, 0])
+        chosen = np.union1d(copies[:, 0], others[:num_others])
         copies[:, 0] = np.searchsorted(chosen, copies[:, 0])
         pages = [self.pages[i] for i in chosen.tolist()]
         return Planted(self.items, b"".join(pages), np.cumsum([0, *map(len, pages)]), copies)
@@ -71,9 +70,9 @@ def sentences() -> list[str]:
 
 def article_words() -> list[str]:
     """Return the words of the articles, without those that are an edited copy of another one, in their order."""
-    folder = harness.data_folder()
-    found = harness.corpus("articles2500.tsv.gz")
-    assert folder is not None and found is not None
+    folder, found = harness.data_folder(), harness.corpus("articles2500.tsv.gz")
+    if folder is None or found is None:
+        raise FileNotFoundError("this corpus needs articles2500.tsv.gz; set LSH_DATA to the folder that holds it")
     copies = {pair[1].decode() for pair in harness.rows(folder / "articles2500_pairs.tsv.gz")}
     texts = [text for name, text in zip(found.ids, found.texts) if name not in copies and text.isascii()]
     return b" ".join(texts).decode("ascii").split()
@@ -110,12 +109,15 @@ def make_corpus(num_pages: int = 100_000, num_items: int = 1000) -> Planted:
     """Make a corpus with so many pages that have no item."""
     draw = random.Random(20260601)
     known, words = sentences(), article_words()
-    stride = min(STRIDE, len(words) // num_items)
-    items, planted = [], []
+    items, planted, seen = [], [], set[Run]()
     for i in range(num_items):
         size = log_uniform(draw, WORDS)
-        begin = i * stride + below(draw, stride - size + 1)
-        item = words[begin : begin + size]
+        while True:
+            begin = below(draw, len(words) - size + 1)
+            item = words[begin : begin + size]
+            if seen.isdisjoint(found := runs(" ".join(item), COMMON)):
+                break
+        seen.update(found)
         items.append(" ".join(item))
         for version, share in enumerate(CHANGED):
             text = " ".join(changed(draw, item, share, known) if share else item)
@@ -190,8 +192,12 @@ class Truth:
     def hits(self, threshold: float) -> dict[tuple[int, int], tuple[float, int, int, int]]:
         """Return the containment, start, end and shared shingles of all hits."""
         assert threshold >= self.least
-        shares = ((pair, shared / self.sizes[pair[1]], *rest, shared) for pair, (shared, *rest) in self.found.items())
-        return {pair: (share, start, end, shared) for pair, share, start, end, shared in shares if share >= threshold}
+        hits = {}
+        for pair, (shared, start, end) in self.found.items():
+            containment = shared / self.sizes[pair[1]]
+            if containment >= threshold:
+                hits[pair] = (containment, start, end, shared)
+        return hits
 
 
 def truth_of(planted: Planted, least: float) -> Truth:
@@ -247,10 +253,12 @@ def made_items(count: int) -> Iterator[str]:
     while count > 0:
         some = min(count, 20_000)
         sizes = np.exp(draw.uniform(np.log(WORDS[0]), np.log(WORDS[1]), some)).round().astype(np.int64)
+        order = np.argsort(-sizes)
         places, rows = draw.integers(0, len(words), some), np.empty((some, WORDS[1]), np.int64)
         for column in range(WORDS[1]):
-            rows[:, column] = now = numbers[places]
-            chosen = bounds[now] + (draw.random(some) * (bounds[now + 1] - bounds[now])).astype(np.int64)
+            active = int(np.searchsorted(-sizes[order], -column))  # those with more words come first
+            rows[order[:active], column] = now = numbers[places[:active]]
+            chosen = bounds[now] + (draw.random(active) * (bounds[now + 1] - bounds[now])).astype(np.int64)
             places = (by_word[chosen] + 1) % len(words)
         for row, size in zip(rows, sizes.tolist()):
             yield " ".join(known[row[:size]].tolist())

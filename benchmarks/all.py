@@ -21,7 +21,7 @@ from xml.sax.saxutils import escape
 
 from harness import figure, table, where
 from passages import stages
-from passages.tables import passage_peer_table, passages_table
+from passages.tables import contained_table, passage_peer_table, passages_table
 from spark import scale
 from text import choosing
 
@@ -43,6 +43,7 @@ PARTS = {
         "passages/passages.py",
         "passages/passage_peers.py",
         "passages/stages.py",
+        "passages/contained.py",
         "files/files.py",
         "store/index.py",
         "spark/spark.py",
@@ -520,6 +521,7 @@ TABLES = {
         "sizes": sizes_table,
         "passages": passages_table,
         "passage_peers": passage_peer_table,
+        "contained": contained_table,
         "files": files_table,
         "index": index_table,
         "spark": spark_table,

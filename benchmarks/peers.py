@@ -29,6 +29,8 @@ REQUIREMENTS = {
     "text-dedup": ["text-dedup==0.4.*"],
     "datatrove": ["datatrove==0.10.*", "orjson", "regex", "tokenizers", "spacy", "xxhash<4"],  # it passes str to xxhash
     "dolma": ["dolma==1.2.*"],  # for passages/passage_peers.py
+    "decontaminate": ["decontaminate==0.3.*"],  # for passages/contained.py, as the next one
+    "datatrove-decont": ["datatrove[decont]==0.10.*", "orjson", "regex", "tokenizers", "spacy", "xxhash<4"],
     "datasketch-redis": ["datasketch==2.0.*", "redis", "numpy"],  # for store/index.py
     "plain": ["numpy"],
 }

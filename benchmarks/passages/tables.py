@@ -66,3 +66,65 @@ def passage_peer_table(result: Result) -> str:
     about = f"{data['bytes'] / 1e6:.0f} MB in {data['pages']:,} pages; {data['passages']} passages in "
     about += f"{data['copies']:,} copies and a footer, {data['planted_bytes'] / 1e6:.0f} MB in all"
     return f"{where(result)}. {about}; one thread, each tool once.\n\n{table(head, rows)}"
+
+
+def contained_table(result: Result) -> str:
+    """Return what `find_contained` finds of planted items, how fast it is by number of items, and what others find."""
+    data, quality = result["data"], result["quality"]
+    levels = [f"{share:.0%} of the words changed".replace("%", " %") if share else "whole" for share in data["changed"]]
+    about = f"{data['items']:,} items of {data['words'][0]} to {data['words'][1]} words, each planted in "
+    about += f"{len(levels)} pages, among {data['pages']:,} pages, {data['bytes'] / 1e6:.0f} MB."
+
+    def share(count: int) -> str:
+        return f"{100 * count / quality['copies']:.1f} %"
+
+    rows = []
+    for row in quality["rows"]:
+        found = sum(row["found"])
+        cells = [*map(share, row["found"]), f"{found:,} of {row['holds']:,}", f"{row['elsewhere']:,}"]
+        rows.append([f"{row['threshold']}", *cells])
+    found_table = table(["threshold", *levels, "found of those that the definition has", "hits elsewhere"], rows)
+    speed = []
+    for one in result["speed"]:
+        unit = {"word": "words", "char": "characters", "byte": "bytes"}[one["unit"]]
+        for name, items in (("real", "of real texts"), ("made", "made"), ("many", "made")):
+            found = one["tables"][name]
+            cells = [f"{found['items']:,} {items}", figure(found["mb_per_second"])]
+            cells += [figure(found["mb_per_second_of_two_threads"]), f"{found['times_few']:.2f}"]
+            cells += [f"{found['entries']:,}", figure(found["index_seconds"]), f"{found['peak_bytes'] / 1e9:.2f} GB"]
+            speed.append([f"{one['n']} {unit}", *cells])
+    head = ["shingles", "items", "MB/s, one thread", "two threads", "time to that for few made items"]
+    head += ["shingles in the table", "seconds to build it", "peak memory"]
+    return "\n\n".join(
+        [
+            f"{where(result)}. {about}",
+            found_table,
+            f"{result['speed'][0]['bytes'] / 1e6:.0f} MB of pages without planted items; the best of several runs:",
+            table(head, speed),
+            "Other rules and tools, one thread, each once, from JSON lines to pairs of a page and an item:",
+            _other_rules(result, levels),
+        ]
+    )
+
+
+def _other_rules(result: Result, levels: list[str]) -> str:
+    rows = []
+    for way, found in result["peers"].items():
+        if "not_measured" in found:
+            rows.append([way, f"not measured: {found['not_measured']}", *[""] * (len(levels) + 5)])
+            continue
+        cells = [f"{100 * count / found['copies']:.1f} %" for count in found["found"]]
+        total = sum(found["found"])
+        cells += [f"{100 * found['found_of_short']:.1f} %", f"{found['elsewhere']:,}"]
+        cells += [f"{total / max(total + found['elsewhere'], 1):.4f}", figure(found["mb_per_second"])]
+        cells += [figure(found["peak_bytes"] / 1e6), f"{found['bytes'] / 1e6:.0f}"]
+        rows.append([f"{way} ({found['version']})" if found["version"] else way, *cells])
+    head = [
+        "rule",
+        *levels,
+        "all copies of items of fewer than 13 words",
+        "hits elsewhere",
+        "precision",
+        "MB/s, CPU time",
+    ]
+    return table([*head, "peak memory, MB", "MB of pages"], rows)

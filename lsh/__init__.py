@@ -65,6 +65,7 @@ __all__ = [
     "__version__",
     "cache",
     "deduplicate",
+    "deduplicate_contained",
     "find_contained",
     "find_pairs",
     "find_passages",
@@ -82,6 +83,7 @@ _NAMES_WHEN_USED = {
     "Passages": "lsh.passages.result",
     "Screen": "lsh.store.screen",
     "Verdict": "lsh.store.screen",
+    "deduplicate_contained": "lsh.passages.removing",
     "find_contained": "lsh.passages.contained",
     "find_passages": "lsh.passages.finding",
 }
@@ -96,6 +98,7 @@ if TYPE_CHECKING:
     from lsh.passages.contained import find_contained as find_contained
     from lsh.passages.contained_result import Contained as Contained
     from lsh.passages.finding import find_passages as find_passages
+    from lsh.passages.removing import deduplicate_contained as deduplicate_contained
     from lsh.passages.result import Passages as Passages
     from lsh.store.index import Index as Index
     from lsh.store.screen import Screen as Screen

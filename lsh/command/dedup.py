@@ -22,7 +22,8 @@ from lsh.engine import dedup
 from lsh.engine.index_source import IndexSnapshot
 from lsh.engine.matching import Matching
 from lsh.links.linking import LIMIT
-from lsh.passages.contained import Containing, find
+from lsh.passages.contained import Containing
+from lsh.passages.removing import remove
 from lsh.sketch.bands import Bands
 from lsh.sketch.planning import Plan
 from lsh.terminal import console, indexing, inputs, options, outputs
@@ -302,9 +303,8 @@ def _decide(
     values = None if priorities is None else priorities.values
     if isinstance(request.matching, Matching):
         return dedup.decide(request.matching, texts, against, run, values)
-    found = find(request.matching, texts, None, run.num_threads, run.report)
-    keep: Any = request.keep if values is None else values()
-    return found.deduplicate(keep)
+    keep: Any = request.keep
+    return remove(request.matching, texts, values or (lambda: keep), run.num_threads, run.report)
 
 
 def _report(

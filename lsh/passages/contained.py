@@ -6,7 +6,6 @@ go by once more before, to be counted. The compiled module does both; this modul
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -21,10 +20,10 @@ from lsh.base.arrays import Array
 from lsh.base.progress import Progress, checked_progress
 from lsh.base.threads import map_in_order, number_of
 from lsh.engine.dedup import refuse_other_arguments
-from lsh.passages.contained_result import SKIPPED, TEXT, Contained
+from lsh.passages.contained_result import SKIPPED, Contained
 from lsh.passages.item_search import HIT, ItemSearch
 from lsh.passages.items import REASONS, ItemTable
-from lsh.text.batch import Batch, content_keys
+from lsh.text.batch import Batch
 from lsh.text.collections import allows_missing, each_piece, extents
 from lsh.text.shingling import Shingles, ascii_flags, is_regular, original_spans
 from lsh.typing import Missing, Piece, TextsOrCallable
@@ -69,6 +68,12 @@ class Containing:
     def own_shingles(self) -> Shingles:
         """The shingles, given or not."""
         return self.shingles or WORDS
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of a result, by name."""
+        given = {name: getattr(self, name) for name in ("threshold", "window", "min_shared", "max_share")}
+        return {**given, "shingles": self.own_shingles}
 
     def table(self) -> ItemTable:
         """Return an empty table for items."""
@@ -192,6 +197,20 @@ class LazyBatch(NamedTuple):
     stop: int
 
 
+def batches(name: str, texts: TextsOrCallable) -> Iterator[LazyBatch]:
+    """Yield the texts of a collection in batches."""
+    given, called, first = (texts(), f"{name}()", 0) if callable(texts) else (texts, name, 0)
+    for piece in each_piece(called, given, MAX_PIECE):
+        for start, stop in extents(piece, BATCH_TEXTS, BATCH_BYTES):
+            yield LazyBatch(name, first, piece, start, stop)
+        first += len(piece)
+
+
+def batch_of(lazy: LazyBatch, missing: bool) -> Batch:
+    """Return a batch; with `missing`, ``None`` is an empty text."""
+    return Batch(lazy.piece, lazy.first, missing, None, lazy.name, lazy.start, lazy.stop)
+
+
 @dataclass(eq=False)
 class _Finding:
     """A search for items in texts."""
@@ -209,7 +228,6 @@ class _Finding:
     def __post_init__(self) -> None:
         self.missing = allows_missing(self.containing.missing)
         self.table = self.containing.table()
-        self.secrets = (os.urandom(16), os.urandom(16)) if self.among_themselves else ()
 
     def result(self) -> Contained:
         """Find the items."""
@@ -224,27 +242,17 @@ class _Finding:
         self.table.index(False)
         self.seconds["items"] = time.perf_counter() - started - self.seconds.get("counting", 0.0)
         started = time.perf_counter()
-        hits, texts = self._search()
+        hits = self._search()
         self.seconds["searching"] = time.perf_counter() - started
-        return self._result(hits, texts)
-
-    def _batches(self, name: str, texts: TextsOrCallable) -> Iterator[LazyBatch]:
-        """Yield the texts of a collection in batches."""
-        given, first = (texts(), f"{name}()") if callable(texts) else (texts, name), 0
-        for piece in each_piece(given[1], given[0], MAX_PIECE):
-            for start, stop in extents(piece, BATCH_TEXTS, BATCH_BYTES):
-                yield LazyBatch(name, first, piece, start, stop)
-            first += len(piece)
-
-    def _batch(self, lazy: LazyBatch) -> Batch:
-        return Batch(lazy.piece, lazy.first, self.missing, None, lazy.name, lazy.start, lazy.stop)
+        return self._result(hits)
 
     def _locate(self, text: bytes, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
         return original_spans(self.containing.own_shingles, text, spans)
 
     def _read_items(self) -> None:
         """Put the items into the table."""
-        for batch in map(self._batch, self._batches("items", self.items)):
+        for lazy in batches("items", self.items):
+            batch = batch_of(lazy, self.missing)
             self.table.add(batch)
             self.totals["missing"] += batch.num_missing
             self.report("items", self.table.count, None)
@@ -255,7 +263,7 @@ class _Finding:
         idle: list[tuple[ItemSearch, Array]] = []  # of the threads that do not work at the moment
 
         def count(lazy: LazyBatch) -> int:
-            batch = self._batch(lazy)
+            batch = batch_of(lazy, self.missing)
             try:
                 search, counts = idle.pop()
             except IndexError:
@@ -265,7 +273,7 @@ class _Finding:
             return len(batch)
 
         self.num_texts = 0
-        for texts in map_in_order(count, self._batches("texts", self.texts), self.num_threads):
+        for texts in map_in_order(count, batches("texts", self.texts), self.num_threads):
             self.num_texts += texts
             self.report("counting", self.num_texts, None)
         for _, counts in idle:
@@ -273,12 +281,12 @@ class _Finding:
         self.totals["common"] = int(np.count_nonzero(total > max_share * self.num_texts))
         self.table.ignore(total, max_share * self.num_texts)
 
-    def _search(self) -> tuple[Array, Array | None]:
-        """Return the hits, and `TEXT` of all texts if these are looked for in each other."""
+    def _search(self) -> Array:
+        """Return the hits."""
         idle: list[ItemSearch] = []  # of the threads that do not work at the moment
 
-        def search(lazy: LazyBatch) -> tuple[Array, Array, Counter[str]]:
-            batch = self._batch(lazy)
+        def search(lazy: LazyBatch) -> tuple[Array, Counter[str]]:
+            batch = batch_of(lazy, self.missing)
             try:
                 searching = idle.pop()
             except IndexError:
@@ -290,20 +298,19 @@ class _Finding:
             found = {"found_texts": len(texts), "found_bytes": int(sizes[texts - first].sum())}
             totals = Counter(texts=len(batch), bytes=int(sizes.sum()), **found)
             totals["missing"] = 0 if self.among_themselves else batch.num_missing
-            return hits, described(batch, self.secrets), totals
+            return hits, totals
 
-        found, texts = [np.empty(0, HIT)], [np.empty(0, TEXT)]
-        for hits, some, totals in map_in_order(search, self._batches("texts", self.texts), self.num_threads):
+        found = [np.empty(0, HIT)]
+        for hits, totals in map_in_order(search, batches("texts", self.texts), self.num_threads):
             found.append(hits)
-            texts.append(some)
             self.totals.update(totals)
             self.report("searching", self.totals["texts"], self.num_texts)
         if self.num_texts is not None and self.totals["texts"] != self.num_texts:
             reason = f"gave {self.num_texts:,} texts at the first call and {self.totals['texts']:,} at the second; a "
             raise errors.bad_value("texts", reason + "callable must give the same texts at each call")
-        return np.concatenate(found), np.concatenate(texts) if self.among_themselves else None
+        return np.concatenate(found)
 
-    def _result(self, hits: Array, texts: Array | None) -> Contained:
+    def _result(self, hits: Array) -> Contained:
         """Return the result, with counts."""
         states = self.table.states()
         skipped = np.empty(np.count_nonzero(states), SKIPPED)
@@ -320,22 +327,6 @@ class _Finding:
             **{name: totals[name] for name in ("found_texts", "bytes", "found_bytes", "common")},
             "seconds": self.seconds,
         }
-        containing = self.containing
-        given = {name: getattr(containing, name) for name in ("threshold", "window", "min_shared", "max_share")}
-        parameters = {**given, "shingles": containing.own_shingles}
-        found = Contained(hits, skipped, counts["texts"], counts, parameters, texts)
+        found = Contained(hits, skipped, totals["texts"], counts, self.containing.parameters)
         counts["window_bytes"] = int((found.cuts["end"] - found.cuts["start"]).sum())
         return found
-
-
-def described(batch: Batch, secrets: tuple[bytes, ...]) -> Array:
-    """Return `TEXT` of texts; none without secrets, which make sure that no two texts with equal keys are made."""
-    texts = np.empty(len(batch) if secrets else 0, TEXT)
-    for name, secret in zip(("key", "other_key"), secrets):
-        keys = np.empty(len(batch), np.uint64)
-        content_keys(batch, secret, keys)
-        texts[name] = keys
-    if secrets:
-        texts["size"] = batch.sizes()
-        texts["missing"] = batch.sizes(missing=-1) < 0
-    return texts

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.base.arrays import Array
 from lsh.base.wording import counted
-from lsh.engine.dedup import NEAR, REMOVED, rank_by_priority
-from lsh.engine.matching import check_length, checked_keep
-from lsh.engine.result import Deduplication
 from lsh.passages.result import CUT, Immutable, cut_texts, in_text
-from lsh.typing import Keep, SupportsArray, Text, TextsOrCallable
+from lsh.typing import Text, TextsOrCallable
 
 __all__ = ["Contained"]
 
-TEXT = np.dtype([("size", np.int64), ("key", np.uint64), ("other_key", np.uint64), ("missing", np.bool_)])
 SKIPPED = np.dtype([("item", np.int64), ("reason", "U6")])
 
 
@@ -43,7 +38,6 @@ class Contained(Immutable):
     _size: int
     _counts: dict[str, Any]
     _parameters: dict[str, Any]
-    _texts: NDArray[np.void] | None
 
     def __init__(
         self,
@@ -52,15 +46,13 @@ class Contained(Immutable):
         size: int,
         counts: dict[str, Any],
         parameters: dict[str, Any],
-        texts: NDArray[np.void] | None = None,
     ) -> None:
         for array in (hits, skipped):
             array.flags.writeable = False
         self.__dict__.update(hits=hits, skipped=skipped, _size=size, _counts=counts, _parameters=parameters)
-        self.__dict__["_texts"] = texts  # what `deduplicate` needs of the texts that were looked for in each other
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Contained, (self.hits, self.skipped, self._size, self._counts, self._parameters, self._texts)
+        return Contained, (self.hits, self.skipped, self._size, self._counts, self._parameters)
 
     def __repr__(self) -> str:
         items = counted(self._counts["items"], "item")
@@ -138,39 +130,6 @@ class Contained(Immutable):
         """
         return cut_texts(self.cuts, texts, self._size)
 
-    def deduplicate(self, keep: Keep | Sequence[float] | SupportsArray = "longest") -> Deduplication:
-        """Decide which texts to keep, of texts that were looked for in each other.
-
-        The texts are decided in the order of `keep`. A text is removed if one that is kept, and comes before it in this
-        order, contains it. So a text that contains others is not removed for them.
-
-        Parameters
-        ----------
-        keep : {"longest", "first", "last"} or array_like, optional
-            The order: by bytes of UTF-8, by position, or by priority; as for `lsh.deduplicate`.
-
-        Returns
-        -------
-        Deduplication
-            ``similarity`` is the containment of the removed text in the kept one, of several the one with the highest.
-            There are no ``near`` pairs, and the parameters are those of `find_contained`.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If items were looked for in other texts, or `keep` is wrong.
-
-        Examples
-        --------
-        >>> import lsh
-        >>> texts = ["The ferry sails on Monday.", "After the storm the ferry sails on Monday. Tickets are sold out."]
-        >>> lsh.find_contained(texts).deduplicate().removed["document"]
-        array([0])
-        """
-        if self._texts is None:
-            raise ValueError("deduplicate requires texts that were looked for in each other: find_contained(texts)")
-        return decided(self.hits, self._texts, checked_keep(keep), self._counts, self._parameters)
-
     def text_spans(self, number: int, text: str) -> NDArray[np.void]:
         """Return the hits in a text with positions in its ``str``.
 
@@ -195,47 +154,3 @@ class Contained(Immutable):
             If it is not this text, as far as its length tells.
         """
         return in_text(self.hits, "text", number, text, self._size)
-
-
-def decided(
-    hits: Array, texts: Array, keep: Keep | Array, counts: dict[str, Any], parameters: dict[str, Any]
-) -> Deduplication:
-    """Return which texts are kept, by the hits of the texts in each other; see `Contained.deduplicate`."""
-    check_length(keep, len(texts))
-    ranks, order = np.arange(len(texts)), np.empty(len(texts), np.int64)
-    if isinstance(keep, str) and keep == "last":
-        ranks = ranks[::-1]
-    elif not isinstance(keep, str) or keep == "longest":
-        rank_by_priority(texts["size"] if isinstance(keep, str) else keep, order)
-        ranks[order] = np.arange(len(texts))
-    may_go = hits[ranks[hits["text"]] < ranks[hits["item"]]]
-    # Of each text in its turn: first the highest containment, then the text that comes first.
-    may_go = may_go[np.lexsort((ranks[may_go["text"]], -may_go["containment"], ranks[may_go["item"]]))]
-    keeps, rows = np.ones(len(texts), np.bool_), list[int]()
-    for row, (item, text) in enumerate(zip(may_go["item"].tolist(), may_go["text"].tolist())):
-        if keeps[item] and keeps[text]:
-            keeps[item] = False
-            rows.append(row)
-    chosen = may_go[rows]
-    chosen = chosen[np.argsort(chosen["item"])]
-    removed = np.empty(len(chosen), REMOVED)
-    removed["document"], removed["kept"] = chosen["item"], chosen["text"]
-    removed["similarity"] = chosen["containment"]
-    removed["identical"] = texts[chosen["item"]] == texts[chosen["text"]]
-    summary = {
-        "documents": len(texts),
-        "old": 0,
-        "kept": len(texts) - len(removed),
-        "removed": len(removed),
-        "for_old": 0,
-        "identical": int(removed["identical"].sum()),
-        "clusters": len(np.unique(removed["kept"])),
-        "without_shingles": counts["skipped"],
-        "missing": int(texts["missing"].sum()),
-        "candidates": len(hits),
-        "connected": len(np.union1d(hits["item"], hits["text"])),
-        "compared": len(hits),
-        "capped": 0,
-        "seconds": counts["seconds"],
-    }
-    return Deduplication(keeps, removed, np.empty(0, NEAR), summary, parameters)

@@ -175,20 +175,39 @@ cdef class ItemSearch:
         with nogil:
             for i in range(batch.count):
                 self.walk.read(batch.texts[i], batch.lengths[i])
-                self._find_items(first + i if among_themselves else _NOTHING)
+                self._find_items(first + i if among_themselves else _NOTHING, NULL)
                 if self.num_found:
                     before = self.num_hits
                     self._find_windows(first + i)
                     if self.num_hits > before:
                         self._name_places(before)
+        return self._array()
+
+    def search_items(self, const int64_t[::1] numbers not None, const int64_t[::1] ranks not None):
+        """Return the hits in some items of those whose rank is above theirs; places are those in normalised texts."""
+        cdef Py_ssize_t i
+        self._begin(self.table.count)
+        self.num_hits = 0
+        with nogil:
+            for i in range(numbers.shape[0]):
+                self.table.begin_item(self.walk, numbers[i])
+                self._find_items(numbers[i], &ranks[0])
+                if self.num_found:
+                    self._find_windows(numbers[i])
+        return self._array()
+
+    cdef object _array(self):
+        """Return a copy of the hits."""
         result = np.empty(self.num_hits, HIT)
         cdef uint8_t[::1] out = result.view(np.uint8)
         if self.num_hits:
             memcpy(&out[0], self.hits, self.num_hits * sizeof(Hit))
         return result
 
-    cdef int _find_items(self, int64_t own) except -1 nogil:
+    cdef int _find_items(self, int64_t own, const int64_t *ranks) except -1 nogil:
         """List the items but number `own` of whose shingles in the table the text has enough, in order.
+
+        With `ranks`, only those whose rank is above that of item `own`, which is the text.
 
         Shingles are equal here if their hashes are; the windows decide by bytes.
         """
@@ -213,7 +232,7 @@ cdef class ItemSearch:
                     seen = &self.seen[item]
                     if seen.stamp != self.stamp:
                         seen[0] = Seen(self.stamp, 0, _NOTHING)
-                    if seen.entry != at and item != own:
+                    if seen.entry != at and item != own and (ranks == NULL or ranks[item] > ranks[own]):
                         seen.entry, seen.count = at, seen.count + 1
                         if seen.count == self.table.items[item].bar:
                             self._append_found(item)

@@ -175,7 +175,7 @@ def test_documents_that_others_contain_are_removed(tmp_path, keep):
     options = ["--field", "3", "--threshold", "0.9", "--measure", "containment", *how, "--json", "--removed", "r.tsv"]
     counts = json.loads(done(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", *options))
     order = {None: "longest", "--keep-field": priorities}.get(keep, keep)
-    result = package.find_contained(texts, None, 0.9).deduplicate(order)
+    result = package.deduplicate_contained(texts, 0.9, keep=order)
     assert (tmp_path / "out.tsv").read_text() == "".join(lines[i] for i in result.kept)
     removed = [[str(value).encode() for value in row[:3]] for row in result.removed.tolist()]
     assert rows((tmp_path / "r.tsv").read_bytes()) == removed

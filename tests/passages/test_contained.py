@@ -79,10 +79,10 @@ def test_texts_are_looked_for_in_each_other_and_decided_in_order() -> None:
     for _ in range(40):
         texts = ["".join(draw.choices("abc ", k=draw.randint(0, 12))) for _ in range(draw.randint(1, 8))]
         texts += [draw.choice(texts) + draw.choice(texts) for _ in range(3)] + texts[:2]
-        hits, skipped = reference.contained(texts, texts, 0.5, n=2, unit="char", max_share=0.9)
+        hits, skipped = reference.contained(texts, texts, 0.5, n=2, unit="char")
         hits = [hit for hit in hits if hit[0] != hit[1]]
-        found = lsh.find_contained(lambda own=texts: own, None, 0.5, shingles=lsh.Shingles(2), max_share=0.9)
-        assert found.hits.tolist() == hits
+        found = lsh.find_contained(lambda own=texts: own, None, 0.5, shingles=lsh.Shingles(2))
+        assert pickle.loads(pickle.dumps(found)).hits.tolist() == hits
         for keep in ("first", "last", "longest", [len(text) % 3 for text in texts]):
             kept: list[int] = []
             removed: list[tuple[int, int, float, bool]] = []
@@ -92,12 +92,15 @@ def test_texts_are_looked_for_in_each_other_and_decided_in_order() -> None:
                     removed.append((document, min(own)[2], -min(own)[0], texts[document] == texts[min(own)[2]]))
                 else:
                     kept.append(document)
-            result = pickle.loads(pickle.dumps(found)).deduplicate(keep)
+            threads = draw.randint(1, 3)
+            result = lsh.deduplicate_contained(texts, 0.5, shingles=lsh.Shingles(2), keep=keep, num_threads=threads)
             assert result.removed.tolist() == sorted(removed)
             assert result.kept.tolist() == sorted(kept)
             assert result.summary()["without_shingles"] == len(skipped)
-    with pytest.raises(ValueError, match="looked for in each other"):
-        lsh.find_contained(texts, texts).deduplicate()
+    copies = [
+        f"{'all of this is here more often than once ' * 3}{i}" for i in range(20_000)
+    ]  # of which all pairs are many
+    assert len(lsh.deduplicate_contained(copies).kept) == 1
 
 
 @pytest.mark.parametrize("unit", ["word", "char"])

@@ -74,6 +74,7 @@ def passages() -> None:
 
 def contained() -> None:
     """Use the report of `find_contained`."""
+    assert_type(lsh.deduplicate_contained(TEXTS, 0.5, keep="first", num_threads=1), lsh.Deduplication)
     found = lsh.find_contained(TEXTS, stream, 0.5)
     choice = assert_type(report.choose_contained(found), report.ContainedChoice)
     assert_type(report.contained(found, TEXTS, stream, choice=choice, item_ids=IDS, sources=["a", "b", "a"]), str)

@@ -114,16 +114,15 @@ def quality(planted: Planted) -> dict[str, Any]:
         rows.append({"threshold": threshold, "found": of_versions, "holds": holds, "elsewhere": len(other)})
         if threshold == 0.8:
             of_windows = windows(planted, found)
-        if threshold <= 0.8:
+        if threshold == min(THRESHOLDS):  # the others have a part of these
             elsewhere = [
                 {
-                    "threshold": threshold,
                     **{name: hit[name].item() for name in ("item", "text", "containment")},
                     "item_text": planted.items[hit["item"]][:EXCERPT],
                     "excerpt": excerpt(planted, hit),
                 }
                 for hit in other
-            ] or elsewhere
+            ]
     harness.must(of_windows["least_covered"] > 0.7, f"a window has {of_windows['least_covered']:.2f} of its copy")
     return {"copies": len(planted.items), "rows": rows, "windows": of_windows, "elsewhere": elsewhere}
 
@@ -278,7 +277,9 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=100_000, help="pages without an item; default: 100,000")
     parser.add_argument("--items", type=int, default=1000, help="planted items; default: 1,000")
     parser.add_argument("--most", type=int, default=1_000_000, help="items for speed; default: 1,000,000")
-    parser.add_argument("--only", default=",".join(PARTS), metavar="PARTS", help=f"of {', '.join(PARTS)}; others stay")
+    parser.add_argument(
+        "--only", default=",".join(PARTS), metavar="PARTS", help="of quality, speed, peers; others stay"
+    )
     parser.add_argument("--ways", help=f"of the peers only these, separated by ';': {'; '.join(WAYS)}")
     options = parser.parse_args()
     parts = options.only.split(",")
@@ -309,7 +310,9 @@ def main() -> None:
         if "speed" in parts:
             content["speed"] = speed(planted, Path(work) / "speed", options.most)
         if "peers" in parts:
-            content["peers"] = compare(planted, Path(work), options.environments, wanted)
+            before = content.get("peers", {}) if options.ways else {}
+            found = {**before, **compare(planted, Path(work), options.environments, wanted)}
+            content["peers"] = {way: found[way] for way in WAYS if way in found}
     harness.write("contained", content, options.folder)
 
 

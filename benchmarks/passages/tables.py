@@ -88,12 +88,14 @@ def contained_table(result: Result) -> str:
     for one in result["speed"]:
         unit = {"word": "words", "char": "characters", "byte": "bytes"}[one["unit"]]
         for name, items in (("real", "of real texts"), ("made", "made"), ("many", "made")):
-            found = one["tables"][name]
+            found = one["tables"].get(name)
+            if found is None:
+                continue
             cells = [f"{found['items']:,} {items}", figure(found["mb_per_second"])]
             cells += [figure(found["mb_per_second_of_two_threads"]), f"{found['times_few']:.2f}"]
             cells += [f"{found['entries']:,}", figure(found["index_seconds"]), f"{found['peak_bytes'] / 1e9:.2f} GB"]
             speed.append([f"{one['n']} {unit}", *cells])
-    head = ["shingles", "items", "MB/s, one thread", "two threads", "time to that for few made items"]
+    head = ["shingles", "items", "MB/s, one thread", "two threads, wall time", "time to that for few made items"]
     head += ["shingles in the table", "seconds to build it", "peak memory"]
     return "\n\n".join(
         [

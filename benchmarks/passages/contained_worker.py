@@ -208,7 +208,7 @@ def speed(n: int, unit: str, folder: Path) -> None:
             ):
                 table.num_threads = threads
                 started = clock()
-                rows, _ = table._search()
+                rows = table._search()
                 if run:
                     found[name][key].append(clock() - started)
                 if not np.array_equal(hits.setdefault(name, rows), rows):

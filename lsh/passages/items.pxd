@@ -34,7 +34,7 @@ cdef class ItemTable:
     cdef Item *items
     cdef readonly size_t count
     cdef uint8_t *ignored            # a bit for each byte of `data`: a shingle that begins there does not count
-    cdef uint32_t[:, ::1] entries    # low half of the hash, and item, ascending by hash
+    cdef uint32_t[:, ::1] entries    # low half of the hash, and item, by the high bits of the hash
     cdef uint32_t[:, ::1] places     # where each is in its item, and its length; for a table of all shingles
     cdef uint32_t[::1] directory     # where the entries with some high bits begin
     cdef int shift
@@ -50,6 +50,8 @@ cdef class ItemTable:
     cdef uint32_t _least(self, uint32_t shingles) noexcept nogil
     cdef int _fill(self, Walk walk, ShingleTable own, const uint8_t[::1] counters, size_t total,
                    bint all_shingles) except -1
+    cdef int _distribute(self, const uint64_t[::1] hashes, const uint32_t[:, ::1] rows,
+                         const uint32_t[:, ::1] places) except -1
     cdef bint _choose(self, Ranked *ranked, size_t count, size_t taken) noexcept nogil
     cdef int _rank(self, size_t i, Walk walk, ShingleTable own, const uint8_t[::1] counters,
                    Ranked *ranked) except -1 nogil

@@ -23,7 +23,7 @@ cdef enum:
     SCANNED = c.LSH_SCANNED  # shingles that are hashed at once
     MAX_COUNTERS = 1 << 26
     CHECKED = 1 << 12  # items between two checks for signals, or as many times SCANNED shingles
-    RARE = 32  # items that have a shingle, in twos, so that it is looked for only where the text begins as wanted
+    RARE = 100  # items that have a shingle, in twos, so that it is looked for only where the text begins as wanted
     BAR = 16  # of this many shingles that a window needs, one is needed of those in the table
     BITS = 8  # of a filter for each of its hashes, at least
     GOOD = 0
@@ -211,15 +211,16 @@ cdef class ItemTable:
         """Make the entries, the directory and the filters, of at most `total` shingles."""
         cdef size_t i, j, at = 0, taken, num_begins = 0
         cdef Item *item
-        cdef uint64_t[::1] hashes, begins
+        cdef uint64_t[::1] hashes
         cdef uint32_t[:, ::1] rows, places
         cdef Ranked *ranked = NULL
-        cdef size_t capacity = 0
+        cdef uint64_t *begins = NULL
+        cdef size_t capacity = 0, begin_room = 0
         if total >= _NOTHING:
             raise OverflowError("the items have more than 2**32 shingles; search for them in parts")
         found, made = np.empty(total, np.uint64), np.empty((total, 2), np.uint32)
-        where, rare = np.empty((total if all_shingles else 0, 2), np.uint32), np.empty(total, np.uint64)
-        hashes, rows, places, begins = found, made, where, rare
+        where = np.empty((total if all_shingles else 0, 2), np.uint32)
+        hashes, rows, places = found, made, where
         try:
             with nogil:
                 for i in range(self.count):
@@ -235,6 +236,9 @@ cdef class ItemTable:
                     if not all_shingles:
                         taken = item.shingles - item.need + item.bar
                         if not self._choose(ranked, item.shingles, taken):
+                            if num_begins + taken > begin_room:
+                                begin_room = 2 * begin_room + taken
+                                begins = <uint64_t *> resize(begins, begin_room, sizeof(uint64_t))
                             for j in range(taken):
                                 begins[num_begins + j] = ranked[j].begin
                             num_begins += taken
@@ -244,25 +248,41 @@ cdef class ItemTable:
                         if all_shingles:
                             places[at, 0], places[at, 1] = <uint32_t> ranked[j].place, <uint32_t> ranked[j].length
                         at += 1
+            self.begin_words = _words(num_begins, BITS)
+            self.wanted.begins = c.lsh_filter(&self.begin_words[0], self.begin_words.shape[0] - 1)
+            for i in range(num_begins):
+                c.lsh_filter_add_begin(&self.wanted.begins, begins[i])
         finally:
             free(ranked)
-        order = np.argsort(found[:at])
-        found = found[:at][order]
-        self.entries = np.ascontiguousarray(made[:at][order])
-        self.places = np.ascontiguousarray(where[order]) if all_shingles else where
-        self.shift = 63
-        while self.shift > 33 and (<size_t> 1 << (64 - self.shift)) < at:
-            self.shift -= 1
-        bounds = np.arange(1 << (64 - self.shift), dtype=np.uint64) << np.uint64(self.shift)
-        self.directory = np.append(np.searchsorted(found, bounds), at).astype(np.uint32)
-        hashes = found
-        self.hash_words, self.begin_words = _words(at, BITS), _words(num_begins, BITS)
+            free(begins)
+        self.hash_words = _words(total, BITS)
         self.wanted.hashes = c.lsh_filter(&self.hash_words[0], self.hash_words.shape[0] - 1)
-        for i in range(at):
-            c.lsh_filter_add(&self.wanted.hashes, hashes[i])
-        self.wanted.begins = c.lsh_filter(&self.begin_words[0], self.begin_words.shape[0] - 1)
-        for i in range(num_begins):
-            c.lsh_filter_add_begin(&self.wanted.begins, begins[i])
+        self._distribute(hashes, rows, places)
+        return 0
+
+    cdef int _distribute(self, const uint64_t[::1] hashes, const uint32_t[:, ::1] rows,
+                         const uint32_t[:, ::1] places) except -1:
+        """Make the entries by the high bits of their hashes, and the directory of these; hashes go into the filter."""
+        cdef size_t i, total = hashes.shape[0], buckets, at
+        self.shift = 63
+        while self.shift > 33 and (<size_t> 1 << (64 - self.shift)) < total // 2:
+            self.shift -= 1
+        buckets = <size_t> 1 << (64 - self.shift)
+        self.entries = np.empty((total, 2), np.uint32)
+        self.places = np.empty((places.shape[0], 2), np.uint32)
+        self.directory = np.zeros(buckets + 2, np.uint32)
+        with nogil:
+            for i in range(total):
+                c.lsh_filter_add(&self.wanted.hashes, hashes[i])
+                self.directory[(hashes[i] >> self.shift) + 2] += 1
+            for i in range(buckets + 1):
+                self.directory[i + 1] += self.directory[i]
+            for i in range(total):  # the places where buckets begin move to where they end, and the next ones begin
+                at = self.directory[(hashes[i] >> self.shift) + 1]
+                self.directory[(hashes[i] >> self.shift) + 1] += 1
+                self.entries[at, 0], self.entries[at, 1] = rows[i, 0], rows[i, 1]
+                if places.shape[0]:
+                    self.places[at, 0], self.places[at, 1] = places[i, 0], places[i, 1]
         return 0
 
     cdef bint _choose(self, Ranked *ranked, size_t count, size_t taken) noexcept nogil:
@@ -334,15 +354,16 @@ cdef class ItemTable:
 
     def ignore(self, const int64_t[::1] counts not None, double most):
         """Let shingles not count whose number in `counts`, by first entry, is above `most`; `index` all before."""
-        cdef size_t i, place, first = 0, size = self.size // 8 + 1
+        cdef size_t i, place, length, first = 0, size = self.size // 8 + 1
+        cdef const uint8_t *bytes
         self.ignored = <uint8_t *> resize(self.ignored, size, 1)
         memset(self.ignored, 0, size)
         for i in range(<size_t> counts.shape[0]):
-            if (self.entries[i, 0] != self.entries[first, 0] or self.places[i, 1] != self.places[first, 1]
-                    or memcmp(self._bytes_at(i), self._bytes_at(first), self.places[i, 1])):
-                first = i
+            bytes, length = self._bytes_at(i), self.places[i, 1]
+            if length != self.places[first, 1] or memcmp(bytes, self._bytes_at(first), length):
+                first = self.first_equal(c.lsh_shingle_hash(bytes, length), bytes, length)  # others may be between
             if counts[first] > most:
-                place = self._bytes_at(i) - self.data
+                place = bytes - self.data
                 self.ignored[place >> 3] |= <uint8_t> (1 << (place & 7))
 
     @property

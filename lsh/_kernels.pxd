@@ -42,6 +42,7 @@ cdef extern from "kernels/contained.h" nogil:
         size_t gap
 
     uint64_t lsh_begin_hash(const uint8_t *bytes, size_t length)
+    uint64_t lsh_shingle_hash(const uint8_t *bytes, size_t length)
     void lsh_hash_shingles(const lsh_shingles *shingles, uint64_t *hashes)
     void lsh_filter_add(const lsh_filter *filter, uint64_t hash)
     void lsh_filter_add_begin(const lsh_filter *filter, uint64_t begin_hash)

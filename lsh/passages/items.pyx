@@ -334,15 +334,16 @@ cdef class ItemTable:
 
     def ignore(self, const int64_t[::1] counts not None, double most):
         """Let shingles not count whose number in `counts`, by first entry, is above `most`; `index` all before."""
-        cdef size_t i, place, first = 0, size = self.size // 8 + 1
+        cdef size_t i, place, length, first = 0, size = self.size // 8 + 1
+        cdef const uint8_t *bytes
         self.ignored = <uint8_t *> resize(self.ignored, size, 1)
         memset(self.ignored, 0, size)
         for i in range(<size_t> counts.shape[0]):
-            if (self.entries[i, 0] != self.entries[first, 0] or self.places[i, 1] != self.places[first, 1]
-                    or memcmp(self._bytes_at(i), self._bytes_at(first), self.places[i, 1])):
-                first = i
+            bytes, length = self._bytes_at(i), self.places[i, 1]
+            if length != self.places[first, 1] or memcmp(bytes, self._bytes_at(first), length):
+                first = self.first_equal(c.lsh_shingle_hash(bytes, length), bytes, length)  # others may be between
             if counts[first] > most:
-                place = self._bytes_at(i) - self.data
+                place = bytes - self.data
                 self.ignored[place >> 3] |= <uint8_t> (1 << (place & 7))
 
     @property

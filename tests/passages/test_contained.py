@@ -133,6 +133,18 @@ def test_the_result_depends_on_the_texts_only() -> None:
     assert np.asarray(expected).tolist() == expected.hits.tolist()
 
 
+def test_shingles_with_equal_hashes_are_counted_apart() -> None:
+    """Of a long shingle the hash reads some bytes only. Others with the same hash may be between two equal ones."""
+    item = "0123456789" * 10
+    others = [f"{item[:place]}x{item[place + 1 :]}" for place in range(17, 24)]
+    items, texts = [item, *others, item], [item, item, others[0]]
+    given: dict[str, Any] = {"n": 100, "unit": "byte", "max_share": 0.5}
+    hits, skipped = reference.contained(items, texts, 1.0, **given)
+    found = lsh.find_contained(items, texts, 1.0, shingles=lsh.Shingles(100, "byte"), max_share=0.5)
+    assert (found.hits.tolist(), dict(found.skipped.tolist())) == (hits, skipped)
+    assert skipped == {0: "common", 8: "common"}
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -367,7 +367,7 @@ cdef class ItemSearch:
         return 0
 
     cdef int _name_places(self, size_t first) except -1 nogil:
-        """Let hits from number `first` on have their places in the text as it was given."""
+        """Let hits from number `first` on have their places in the text as it was given, at ends of characters."""
         cdef size_t i, count = 2 * (self.num_hits - first)
         cdef size_t *originals
         cdef Hit *hit
@@ -387,8 +387,8 @@ cdef class ItemSearch:
         self.walk.originals(originals, count)
         for i in range(count // 2):
             hit = &self.hits[first + i]
-            hit.start = originals[_position(self.places, count, hit.start)]
-            hit.end = self.walk.end_of(originals[_position(self.places, count, hit.end - 1)])
+            hit.start = self.walk.begin_of(originals[_position(self.places, count, hit.start)])
+            hit.end = self.walk.end_of(self.walk.begin_of(originals[_position(self.places, count, hit.end - 1)]))
         return 0
 
     def _locate(self, size_t first):

@@ -145,6 +145,14 @@ def test_shingles_with_equal_hashes_are_counted_apart() -> None:
     assert skipped == {0: "common", 8: "common"}
 
 
+def test_windows_of_bytes_are_whole_characters() -> None:
+    shingles = lsh.Shingles(2, "byte")
+    for item, text in (("ст", "ǁт"), ("тс", "тѡ"), (b"\x81\xd1", b"\xc7\x81\xd1")):  # only two bytes of a character
+        found = lsh.find_contained([item], [text * 2], 0.6, shingles=shingles, window=1)
+        assert found.hits[["start", "end"]].tolist() == [(0, len(text.encode()) if isinstance(text, str) else 3)]
+        assert list(found.cut([text * 2])) == [text]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

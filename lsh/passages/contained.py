@@ -215,6 +215,7 @@ class _Finding:
         """Find the items."""
         started = time.perf_counter()
         self._read_items()
+        self.num_texts = self.table.count if self.among_themselves else None
         max_share = self.containing.max_share
         if max_share is not None:
             self.table.index(True)
@@ -264,10 +265,12 @@ class _Finding:
             idle.append((search, counts))
             return len(batch)
 
-        self.num_texts = 0
+        counted = 0
         for texts in map_in_order(count, self._batches("texts", self.texts), self.num_threads):
-            self.num_texts += texts
-            self.report("counting", self.num_texts, None)
+            counted += texts
+            self.report("counting", counted, self.num_texts)
+        self._check_number(counted)
+        self.num_texts = counted
         for _, counts in idle:
             total += counts
         self.totals["common"] = int(np.count_nonzero(total > max_share * self.num_texts))
@@ -298,10 +301,15 @@ class _Finding:
             texts.append(some)
             self.totals.update(totals)
             self.report("searching", self.totals["texts"], self.num_texts)
-        if self.num_texts is not None and self.totals["texts"] != self.num_texts:
-            reason = f"gave {self.num_texts:,} texts at the first call and {self.totals['texts']:,} at the second; a "
-            raise errors.bad_value("texts", reason + "callable must give the same texts at each call")
+        self._check_number(self.totals["texts"])
         return np.concatenate(found), np.concatenate(texts) if self.among_themselves else None
+
+    def _check_number(self, number: int) -> None:
+        """Check that a callable gave as many texts as at the call before."""
+        if self.num_texts is not None and number != self.num_texts:
+            name = "items" if self.among_themselves else "texts"
+            reason = f"gave {self.num_texts:,} texts at one call and {number:,} at the next; a callable must give the "
+            raise errors.bad_value(name, reason + "same texts at each call")
 
     def _result(self, hits: Array, texts: Array | None) -> Contained:
         """Return the result, with counts."""

@@ -153,6 +153,13 @@ def test_windows_of_bytes_are_whole_characters() -> None:
         assert list(found.cut([text * 2])) == [text]
 
 
+def test_a_callable_must_give_as_many_items_again() -> None:
+    for max_share in (None, 0.5):
+        calls = iter([["a b c", "a b c d"], ["a b c"]])
+        with pytest.raises(ValueError, match="items gave 2 texts at one call and 1 at the next; a callable must give"):
+            lsh.find_contained(lambda calls=calls: next(calls), max_share=max_share)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -1083,9 +1083,7 @@ def original_span(text: str | bytes, first: int, last: int, unit: str, **normali
     They begin where the first beginning of the text ends that has more than `first` units, before its last character,
     and end where the first beginning ends that has all of them as they are.
     """
-    steps = [b"", *characters(as_bytes(text))] if unit != "byte" or any(normalisation.values()) else None
-    if steps is None:
-        return first, last
+    steps = [b"", *characters(as_bytes(text))]
     ends = [sum(map(len, steps[: i + 1])) for i in range(len(steps))]
     own = [units_in_order(as_bytes(text)[:end], unit, **normalisation) for end in ends]
     begin = next(i for i, units in enumerate(own) if len(units) > first)

@@ -47,8 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return console.fail(ended.word, ended.code)
     except KeyboardInterrupt:  # from a handler of the program that calls this function
         return console.fail("interrupted", 128 + signal.SIGINT)
-    except MemoryError:
-        return console.fail("not enough memory; set --max-memory to less than the machine has", console.EXIT_BAD)
+    except MemoryError as error:
+        known = str(error).startswith("not enough memory")  # with a remedy of its own
+        message = "not enough memory; set --max-memory to less than the machine has"
+        return console.fail(error if known else message, console.EXIT_BAD)
     except (ValueError, OSError, ImportError) as error:
         return console.fail(error, console.EXIT_BAD)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
@@ -34,6 +35,10 @@ BATCH_TEXTS = 1 << 10  # texts in a batch for a thread, at most,
 BATCH_BYTES = 1 << 20  # and about so many bytes
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 MAX_SHARED = 2**32 - 2
+NO_ROOM = (
+    "not enough memory; the items and the hits are held in memory: remove equal texts first, raise the threshold, or "
+    "search in parts"
+)
 WORDS = Shingles(3, "word", lowercase=True, strip_punctuation=True)
 
 
@@ -185,7 +190,18 @@ def find(
         name = "items" if texts is None else "texts"
         reason = "is read twice, and must not be an iterator, which yields each text only once; pass a list, or a "
         raise errors.bad_value(name, reason + "callable that returns a new iterator")
-    return _Finding(containing, items, items if texts is None else texts, texts is None, num_threads, report).result()
+    finding = _Finding(containing, items, items if texts is None else texts, texts is None, num_threads, report)
+    with remedy_for_memory():
+        return finding.result()
+
+
+@contextmanager
+def remedy_for_memory() -> Iterator[None]:
+    """Let a MemoryError say what to do."""
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(NO_ROOM) from error
 
 
 class LazyBatch(NamedTuple):
@@ -234,6 +250,7 @@ class _Finding:
         """Find the items."""
         started = time.perf_counter()
         self._read_items()
+        self.num_texts = self.table.count if self.among_themselves else None
         max_share = self.containing.max_share
         if max_share is not None:
             self.table.index(True)
@@ -273,10 +290,12 @@ class _Finding:
             idle.append((search, counts))
             return len(batch)
 
-        self.num_texts = 0
+        counted = 0
         for texts in map_in_order(count, batches("texts", self.texts), self.num_threads):
-            self.num_texts += texts
-            self.report("counting", self.num_texts, None)
+            counted += texts
+            self.report("counting", counted, self.num_texts)
+        self._check_number(counted)
+        self.num_texts = counted
         for _, counts in idle:
             total += counts
         self.totals["common"] = int(np.count_nonzero(total > max_share * self.num_texts))
@@ -306,10 +325,15 @@ class _Finding:
             found.append(hits)
             self.totals.update(totals)
             self.report("searching", self.totals["texts"], self.num_texts)
-        if self.num_texts is not None and self.totals["texts"] != self.num_texts:
-            reason = f"gave {self.num_texts:,} texts at the first call and {self.totals['texts']:,} at the second; a "
-            raise errors.bad_value("texts", reason + "callable must give the same texts at each call")
+        self._check_number(self.totals["texts"])
         return np.concatenate(found)
+
+    def _check_number(self, number: int) -> None:
+        """Check that a callable gave as many texts as at the call before."""
+        if self.num_texts is not None and number != self.num_texts:
+            name = "items" if self.among_themselves else "texts"
+            reason = f"gave {self.num_texts:,} texts at one call and {number:,} at the next; a callable must give the "
+            raise errors.bad_value(name, reason + "same texts at each call")
 
     def _result(self, hits: Array) -> Contained:
         """Return the result, with counts."""

@@ -22,7 +22,7 @@ import numpy as np
 
 cdef enum:
     SCANNED = c.LSH_SCANNED  # shingles that are hashed at once
-    CHECKED = 1 << 22  # shingles between two checks for signals
+    CHECKED = 1 << 22  # shingles, each for all items that have it, between two checks for signals
     TOGETHER = 1 << 18  # shingles of items that are searched for in one walk
     BITS = 8  # of a filter for each of its hashes, at least
 
@@ -212,7 +212,7 @@ cdef class ItemSearch:
         Shingles are equal here if their hashes are; the windows decide by bytes.
         """
         cdef const uint32_t *entry
-        cdef size_t j, count, at
+        cdef size_t j, count, at, met
         cdef uint32_t item
         cdef Seen *seen
         self.stamp += 1
@@ -223,7 +223,9 @@ cdef class ItemSearch:
                 c.lsh_prefetch(&self.table.directory[self.hashes[j] >> self.table.shift])
             for j in range(count):
                 c.lsh_prefetch(&self.table.entries[self.table.start(self.hashes[j]), 0])
+            met = self.walk.shingles.count
             for j in range(count):
+                met += self.table.stop(self.hashes[j]) - self.table.start(self.hashes[j])
                 for at in range(self.table.start(self.hashes[j]), self.table.stop(self.hashes[j])):
                     entry = &self.table.entries[at, 0]
                     if entry[0] != <uint32_t> self.hashes[j]:
@@ -236,7 +238,7 @@ cdef class ItemSearch:
                         seen.entry, seen.count = at, seen.count + 1
                         if seen.count == self.table.items[item].bar:
                             self._append_found(item)
-            self._check(self.walk.shingles.count)
+            self._check(met)
         if self.num_found:
             qsort(self.found, self.num_found, sizeof(uint32_t), _by_number)
         return 0
@@ -257,6 +259,7 @@ cdef class ItemSearch:
             while stop < self.num_found and (stop == start or total < TOGETHER):
                 total += self.table.items[self.found[stop]].different
                 stop += 1
+            self._check(total)
             self._enter_items(start, stop, total)
             self._walk_windows()
             self._append_hits(start, stop, text)
@@ -305,13 +308,14 @@ cdef class ItemSearch:
 
     cdef int _walk_windows(self) except -1 nogil:
         """Walk over the text once more, with the windows of all works."""
-        cdef size_t j, count, length = 0, start
+        cdef size_t j, count, length = 0, start, moved
         cdef const uint8_t *bytes
         cdef const Known *known
         cdef uint32_t owner
         self.walk.begin(self.walk.text, self.walk.text_length, self.walk.is_ascii)
         while self.walk.more():
             count = c.lsh_find_wanted(&self.wanted, &self.walk.shingles, self.passed, self.hashes)
+            moved = self.walk.shingles.count
             for j in range(count):
                 bytes = self.walk.shingle(self.passed[j], &length)
                 known = self.known.find(self.hashes[j], bytes, length)
@@ -322,7 +326,8 @@ cdef class ItemSearch:
                 while owner != _NOTHING:
                     self._move(owner, self.walk.first + self.passed[j], start, start + length)
                     owner = self.owners[owner].other
-            self._check(self.walk.shingles.count)
+                    moved += 1
+            self._check(moved)
         return 0
 
     cdef void _unlink(self, Work *work, uint32_t number) noexcept nogil:
@@ -386,7 +391,7 @@ cdef class ItemSearch:
         return 0
 
     cdef int _name_places(self, size_t first) except -1 nogil:
-        """Let hits from number `first` on have their places in the text as it was given."""
+        """Let hits from number `first` on have their places in the text as it was given, at ends of characters."""
         cdef size_t i, count = 2 * (self.num_hits - first)
         cdef size_t *originals
         cdef Hit *hit
@@ -406,8 +411,8 @@ cdef class ItemSearch:
         self.walk.originals(originals, count)
         for i in range(count // 2):
             hit = &self.hits[first + i]
-            hit.start = originals[_position(self.places, count, hit.start)]
-            hit.end = self.walk.end_of(originals[_position(self.places, count, hit.end - 1)])
+            hit.start = self.walk.begin_of(originals[_position(self.places, count, hit.start)])
+            hit.end = self.walk.end_of(self.walk.begin_of(originals[_position(self.places, count, hit.end - 1)]))
         return 0
 
     def _locate(self, size_t first):

@@ -18,7 +18,7 @@ from lsh.base.threads import map_in_order, number_of
 from lsh.engine.dedup import NEAR, REMOVED, rank_by_priority, refuse_other_arguments
 from lsh.engine.matching import check_length, checked_keep
 from lsh.engine.result import Deduplication
-from lsh.passages.contained import Containing, batch_of, batches
+from lsh.passages.contained import Containing, batch_of, batches, remedy_for_memory
 from lsh.passages.item_search import ItemSearch
 from lsh.passages.items import ItemTable
 from lsh.text.batch import Batch, content_keys
@@ -102,6 +102,17 @@ def remove(
 ) -> Deduplication:
     """Do the work of `deduplicate_contained`, whose parameters are checked; `priorities` is called when all is read."""
     refuse_other_arguments("texts", texts, "threshold")
+    with remedy_for_memory():
+        return _removed(containing, texts, priorities, num_threads, report)
+
+
+def _removed(
+    containing: Containing,
+    texts: TextsOrCallable,
+    priorities: Callable[[], Keep | Array],
+    num_threads: int,
+    report: Progress,
+) -> Deduplication:
     started, secrets, table = time.perf_counter(), (os.urandom(16), os.urandom(16)), containing.table()
     described = [np.empty(0, TEXT)]
     for lazy in batches("texts", texts):

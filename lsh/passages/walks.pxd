@@ -28,6 +28,7 @@ cdef class Walk:
     cdef size_t more(self) except? 0 nogil
     cdef const uint8_t *shingle(self, size_t i, size_t *length) noexcept nogil
     cdef int originals(self, size_t *places, size_t count) except -1 nogil
+    cdef size_t begin_of(self, size_t place) noexcept nogil
     cdef size_t end_of(self, size_t place) noexcept nogil
 
 

@@ -117,12 +117,20 @@ cdef class Walk:
             normalise(self.source, self.length, self.flags, self.words.bytes, places, count)
         return 0
 
+    cdef size_t begin_of(self, size_t place) noexcept nogil:
+        """Where the character of the original text begins that has the byte at a place."""
+        cdef size_t back, length
+        cdef uint32_t ignored
+        for back in range(min(place + 1, <size_t> 4)):
+            if self.source[place - back] & 0xC0 != 0x80:  # no character has such a byte but as its first
+                length = c.decode_utf8(self.source + place - back, self.length - place + back, &ignored)
+                return place - back if length > back else place
+        return place
+
     cdef size_t end_of(self, size_t place) noexcept nogil:
         """Where the character of the original text ends that begins at a place."""
         cdef uint32_t ignored
-        if self.text == self.words.bytes or self.unit != c.LSH_BYTE:
-            return place + c.decode_utf8(self.source + place, self.length - place, &ignored)
-        return place + 1
+        return place + c.decode_utf8(self.source + place, self.length - place, &ignored)
 
 
 @final

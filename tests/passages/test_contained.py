@@ -136,6 +136,33 @@ def test_the_result_depends_on_the_texts_only() -> None:
     assert np.asarray(expected).tolist() == expected.hits.tolist()
 
 
+def test_shingles_with_equal_hashes_are_counted_apart() -> None:
+    """Of a long shingle the hash reads some bytes only. Others with the same hash may be between two equal ones."""
+    item = "0123456789" * 10
+    others = [f"{item[:place]}x{item[place + 1 :]}" for place in range(17, 24)]
+    items, texts = [item, *others, item], [item, item, others[0]]
+    given: dict[str, Any] = {"n": 100, "unit": "byte", "max_share": 0.5}
+    hits, skipped = reference.contained(items, texts, 1.0, **given)
+    found = lsh.find_contained(items, texts, 1.0, shingles=lsh.Shingles(100, "byte"), max_share=0.5)
+    assert (found.hits.tolist(), dict(found.skipped.tolist())) == (hits, skipped)
+    assert skipped == {0: "common", 8: "common"}
+
+
+def test_windows_of_bytes_are_whole_characters() -> None:
+    shingles = lsh.Shingles(2, "byte")
+    for item, text in (("ст", "ǁт"), ("тс", "тѡ"), (b"\x81\xd1", b"\xc7\x81\xd1")):  # only two bytes of a character
+        found = lsh.find_contained([item], [text * 2], 0.6, shingles=shingles, window=1)
+        assert found.hits[["start", "end"]].tolist() == [(0, len(text.encode()) if isinstance(text, str) else 3)]
+        assert list(found.cut([text * 2])) == [text]
+
+
+def test_a_callable_must_give_as_many_items_again() -> None:
+    for max_share in (None, 0.5):
+        calls = iter([["a b c", "a b c d"], ["a b c"]])
+        with pytest.raises(ValueError, match="items gave 2 texts at one call and 1 at the next; a callable must give"):
+            lsh.find_contained(lambda calls=calls: next(calls), max_share=max_share)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -48,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # from a handler of the program that calls this function
         return console.fail("interrupted", 128 + signal.SIGINT)
     except MemoryError as error:
-        known = str(error).startswith("not enough memory")  # with a remedy of its own
+        has_remedy = type(error) is MemoryError and error.args  # not numpy's, and not the interpreter's
         message = "not enough memory; set --max-memory to less than the machine has"
-        return console.fail(error if known else message, console.EXIT_BAD)
+        return console.fail(error if has_remedy else message, console.EXIT_BAD)
     except (ValueError, OSError, ImportError) as error:
         return console.fail(error, console.EXIT_BAD)
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import lsh
-from lsh.base import signals
+from lsh.base import errors, signals
 from lsh.command import contained, dedup, index, pairs, passages, plan, screen, show
 from lsh.terminal import console, options
 
@@ -47,10 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return console.fail(ended.word, ended.code)
     except KeyboardInterrupt:  # from a handler of the program that calls this function
         return console.fail("interrupted", 128 + signal.SIGINT)
-    except MemoryError as error:
-        has_remedy = type(error) is MemoryError and error.args  # not numpy's, and not the interpreter's
-        message = "not enough memory; set --max-memory to less than the machine has"
-        return console.fail(error if has_remedy else message, console.EXIT_BAD)
+    except errors.HeldMemoryError as error:
+        return console.fail(error, console.EXIT_BAD)
+    except MemoryError:
+        return console.fail("not enough memory; set --max-memory to less than the machine has", console.EXIT_BAD)
     except (ValueError, OSError, ImportError) as error:
         return console.fail(error, console.EXIT_BAD)
 

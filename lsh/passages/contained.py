@@ -201,7 +201,7 @@ def remedy_for_memory() -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise MemoryError(NO_ROOM) from error
+        raise errors.HeldMemoryError(NO_ROOM) from error
 
 
 class LazyBatch(NamedTuple):

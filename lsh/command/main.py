@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import lsh
-from lsh.base import signals
+from lsh.base import errors, signals
 from lsh.command import contained, dedup, index, pairs, passages, plan, screen, show
 from lsh.terminal import console, options
 
@@ -47,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return console.fail(ended.word, ended.code)
     except KeyboardInterrupt:  # from a handler of the program that calls this function
         return console.fail("interrupted", 128 + signal.SIGINT)
+    except errors.HeldMemoryError as error:
+        return console.fail(error, console.EXIT_BAD)
     except MemoryError:
         return console.fail("not enough memory; set --max-memory to less than the machine has", console.EXIT_BAD)
     except (ValueError, OSError, ImportError) as error:

@@ -35,6 +35,10 @@ BATCH_TEXTS = 1 << 10  # texts in a batch for a thread, at most,
 BATCH_BYTES = 1 << 20  # and about so many bytes
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 MAX_SHARED = 2**32 - 2
+NO_ROOM = (
+    "not enough memory; the items and the hits are held in memory: remove equal texts first, raise the threshold, or "
+    "search in parts"
+)
 WORDS = Shingles(3, "word", lowercase=True, strip_punctuation=True)
 
 
@@ -179,7 +183,11 @@ def find(
         name = "items" if texts is None else "texts"
         reason = "is read twice, and must not be an iterator, which yields each text only once; pass a list, or a "
         raise errors.bad_value(name, reason + "callable that returns a new iterator")
-    return _Finding(containing, items, items if texts is None else texts, texts is None, num_threads, report).result()
+    finding = _Finding(containing, items, items if texts is None else texts, texts is None, num_threads, report)
+    try:
+        return finding.result()
+    except MemoryError as error:
+        raise errors.HeldMemoryError(NO_ROOM) from error
 
 
 class LazyBatch(NamedTuple):

@@ -180,3 +180,14 @@ def test_documents_that_others_contain_are_removed(tmp_path, keep):
     removed = [[str(value).encode() for value in row[:3]] for row in result.removed.tolist()]
     assert rows((tmp_path / "r.tsv").read_bytes()) == removed
     assert (counts["removed"], counts["measure"]) == (len(removed), "containment")
+
+
+def test_too_little_memory(tmp_path, monkeypatch):
+    """The remedy is not --max-memory, which these commands do not have."""
+
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("lsh.passages.contained.ItemSearch", fail)
+    shown = refused(tmp_path, "dedup", SAMPLE, "--dry-run", "--measure", "containment", "-q")
+    assert shown.startswith("lsh: error: not enough memory; the items and the hits are held in memory: remove ")

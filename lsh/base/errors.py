@@ -14,6 +14,10 @@ from typing import TypeVar
 Kind = TypeVar("Kind", bound=BaseException)
 
 
+class HeldMemoryError(MemoryError):
+    """There is not enough memory for what a function holds; the message has the remedy."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A parameter in a message, and maybe a value of it: that of a function or, in `lsh.files`, of `ReadOptions`.

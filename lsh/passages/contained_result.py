@@ -25,8 +25,8 @@ class Contained(Immutable):
     ----------
     hits : numpy.ndarray
         Which text contains which item, by text and then by item, as a structured array: ``item`` and ``text`` (their
-        positions), ``containment``, ``start`` and ``end`` of the best window in the UTF-8 of the text, in bytes, and
-        ``shared`` (the shingles of the item that it has). float64 and int64.
+        positions), ``containment``, ``start`` and ``end`` of the best window in the UTF-8 of the text, in bytes and of
+        whole characters, and ``shared`` (the shingles of the item that it has). float64 and int64.
     skipped : numpy.ndarray
         The items that were not looked for, as a structured array: ``item`` and ``reason``. ``"short"``: shorter than a
         shingle; ``"few"``: fewer shingles than `min_shared`; ``"common"``: too few shingles that count with

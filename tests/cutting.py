@@ -34,8 +34,6 @@ class Proxy:
         Method and path of each request.
     cuts : list of Cut
         Each is used once, for the first request that it fits.
-    received : int
-        The bytes that the server sent.
     """
 
     def __init__(self, port: int) -> None:
@@ -50,7 +48,6 @@ class Proxy:
         """Forget requests and cuts."""
         self.requests: list[tuple[str, str]] = []
         self.cuts: list[Cut] = []
-        self.received = 0
 
     def close(self) -> None:
         """Accept no more connections."""
@@ -99,8 +96,6 @@ class _Connection:
                     data = data[:left]
                     self._left[is_request] = left - len(data)
                 sink.sendall(data)
-                if not is_request:
-                    self._proxy.received += len(data)
                 if self._left[is_request] == 0:
                     break
         for end in (self._client, self._server):

@@ -10,7 +10,6 @@ import random
 import re
 import signal
 import sys
-import tempfile
 import textwrap
 
 import numpy
@@ -341,20 +340,6 @@ def test_a_bound_that_is_too_small(value):
 
 
 # Errors, and the files that they leave.
-
-
-@pytest.mark.usefixtures("tiny")
-@pytest.mark.parametrize("name", ["pwrite", "posix_fallocate"])
-def test_a_full_disk_is_an_error_with_nothing_left_behind(corpus, monkeypatch, tmp_path, name):
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(os, name, full)
-    with pytest.raises(OSError, match=r"max_memory needs ([0-9,]+ bytes of )?temporary files: No space left") as caught:
-        deduplicate(corpus, max_memory=100_000)
-    assert caught.value.errno == errno.ENOSPC
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.few(1)

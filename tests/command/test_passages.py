@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reading import write_records
 from running import SAMPLE, contents, done, json_lines, process, refused, rows
 
 import lsh as package
@@ -175,11 +176,10 @@ def line_of(record: dict[str, str]) -> str:
 
 def test_marks_of_other_formats(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet.write_table(pyarrow.table({"text": TEXTS}), tmp_path / "a.parquet")
+    for name in ("a.parquet", "a.csv"):
+        write_records(tmp_path / name, [{"text": text} for text in TEXTS])
     cleaned(tmp_path, "a.parquet", "--mark", "cuts")
     cuts = parquet.read_table(str(tmp_path / "out.a.parquet"))["cuts"].to_pylist()
-    (tmp_path / "a.csv").write_text("text\n" + "".join('"' + text.replace('"', '""') + '"\n' for text in TEXTS))
     found = list(csv.DictReader(io.StringIO(cleaned(tmp_path, "a.csv", "--mark", "cuts").decode())))
     assert [json.loads(row["cuts"]) for row in found] == cuts
     assert [row["text"] for row in found] == TEXTS

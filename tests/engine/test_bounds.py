@@ -289,10 +289,9 @@ def test_too_little_space(monkeypatch, tmp_path):
     assert stages == {"fingerprints", "grouping"}
 
 
-@pytest.mark.parametrize("after", [0, 3, 20])
-def test_a_disk_that_fills_up_in_the_middle(small, monkeypatch, tmp_path, after):
-    written = []
-    write = os.pwrite
+@pytest.mark.parametrize(("name", "after"), [("pwrite", 0), ("pwrite", 3), ("pwrite", 20), ("posix_fallocate", 0)])
+def test_a_disk_that_fills_up_in_the_middle(small, monkeypatch, tmp_path, name, after):
+    written, write = [], os.pwrite
 
     def full(number, data, offset):
         written.append(offset)
@@ -300,9 +299,12 @@ def test_a_disk_that_fills_up_in_the_middle(small, monkeypatch, tmp_path, after)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return write(number, data[: len(data) // 2 + 1], offset)  # a write may write a part only
 
-    monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(OSError, match="max_memory needs temporary files: No space left") as caught:
-        deduplicate(TEXTS, max_memory="1MB", temp_dir=tmp_path)
+    monkeypatch.setattr(os, name, full)
+    monkeypatch.setattr(lsh.base.budget, "MIN_FILE", 1)
+    texts = [*TEXTS, *(f"{text}." for text in TEXTS[:5000])]
+    message = r"max_memory needs ([0-9,]+ bytes of )?temporary files: No space left"
+    with pytest.raises(OSError, match=message) as caught:
+        deduplicate(texts, max_memory="1MB", temp_dir=tmp_path)
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path))
     assert len(written) == after + 1
     assert list(tmp_path.iterdir()) == []

@@ -117,12 +117,6 @@ def test_a_file_of_a_folder_that_changes_while_files_are_copied(tmp_path):
             files.write_kept(documents, [True, False], target, lambda _: file_of(tmp_path, "in/a.txt", b"other\n"))
 
 
-def test_a_pipe_in_the_place_of_a_file_is_not_opened(tmp_path):
-    os.mkfifo(tmp_path / "a.txt")
-    with pytest.raises(files.InputError, match=r"a\.txt: it changed while it was read"):
-        disk.open_file(str(tmp_path / "a.txt"))
-
-
 def test_keeping_needs_a_flag_for_each_record(tmp_path):
     path = file_of(tmp_path, "in.txt", b"one\ntwo\n")
     for flags, word in [([True], "grew"), ([True] * 3, "shrank")]:
@@ -130,13 +124,6 @@ def test_keeping_needs_a_flag_for_each_record(tmp_path):
             kept(path, flags, tmp_path / "out.txt")
     assert not (tmp_path / "out.txt").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
-
-
-def test_the_same_bytes_each_time(tmp_path, packed):
-    path = file_of(tmp_path, "in.txt", b"one\ntwo\n" * 1000)
-    place = tmp_path / f"out.txt.{packed}".rstrip(".")
-    first = kept(path, [True] * 2000, place)
-    assert kept(path, [True] * 2000, place) == first
 
 
 @pytest.fixture

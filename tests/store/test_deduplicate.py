@@ -77,9 +77,6 @@ def test_equal_documents_are_in_the_order_of_arrival(tmp_path, move):
         assert list(index) == [1, 2, 3, 4, 0]
         assert [match.id for match in index.query(FERRY)] == [1, 2, 3, 4, 0]
         assert [match.id for match in index.query(FERRY, top=1)] == [1]
-        assert {one.kept for one in index.deduplicate()} == {1}
-        result = lsh.deduplicate([FERRY], against=index)
-        assert [result.old_ids[i] for i in result.removed["kept"].tolist()] == [1]
         with Index.create(tmp_path / "other", texts="stored") as other:
             other.add_docs(["five", "six", "seven"], [5, 6, 7], times=[99 * 86400, 0, 99 * 86400])
             other.compact()
@@ -213,7 +210,7 @@ def test_small_steps(tmp_path, monkeypatch):
 def test_a_collision_reads_everything_again(tmp_path, monkeypatch):
     """Content keys of three values in the first reading: the second has another secret and the right result."""
     index = filled(tmp_path / "index", corpus(3, 200))
-    old, new, real, readings = texts_of(index), corpus(4, 100), lsh.engine.corpus.content_keys, []
+    new, real, readings = corpus(4, 100), lsh.engine.corpus.content_keys, []
 
     def colliding(batch: Any, secret: bytes, out: Any) -> None:
         if secret not in readings:
@@ -229,9 +226,6 @@ def test_a_collision_reads_everything_again(tmp_path, monkeypatch):
     assert len(readings) == 2
     assert rows(result, []) == rows(expected, [])
     assert counts(result) == counts(expected)
-    assert rows(result, []) == rows(
-        lsh.deduplicate(new, 0.7, against=list(old.values()), hasher=HASHER, bands=PLAN.bands), list(old)
-    )
 
 
 def test_unknown_texts(tmp_path):

@@ -221,6 +221,9 @@ def test_power_is_lost_at_each_operation(tmp_path, monkeypatch, seed, some):
             assert found in story.possible(), (step, disk.steps[-3:])
             if found is not None:
                 lose_again(monkeypatch, survived, found, rng)
+            else:  # what is left of a new index is in the way of no other one
+                Index.create(survived, **SETTINGS).close()
+                assert reopened(survived) == {}
         shutil.rmtree(folder)
         shutil.rmtree(left)
 

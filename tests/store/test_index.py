@@ -7,9 +7,6 @@ import os
 import pickle
 import random
 import re
-import shutil
-import subprocess
-import sys
 from datetime import datetime, timezone
 
 import indexing
@@ -23,7 +20,6 @@ import lsh
 import lsh.segments.manifest
 import lsh.store.arguments
 import lsh.store.writer
-from lsh.segments import log
 from lsh.store import query
 from lsh.store.index import Index, IndexLockedError
 
@@ -151,9 +147,7 @@ def test_a_second_writer_is_refused(folder, in_process):
             with pytest.raises(IndexLockedError, match=own):
                 Index.open(folder, "a")
         else:
-            command = [sys.executable, "-c", script, str(folder)]
-            options = {"capture_output": True, "cwd": folder.parent, "env": running.environment(), "text": True}
-            printed = subprocess.run(command, **options).stdout
+            printed = running.process(folder.parent, python=["-c", script, folder]).stdout.decode()
             assert re.search(rf"process {os.getpid()} on .* since 20.*open it for reading", printed)
         index.add(text(1), 1)
         for content in (b"", b"[]", b"[" * 4000, b"{}", b"\xff", b'{"process": 1}'):
@@ -215,17 +209,6 @@ def test_create_refuses_folders_in_use(folder, tmp_path):
         with Index.open(folder, "a") as index:
             assert len(index) == 1
             index.compact()
-
-
-def test_create_goes_on_after_a_crash(folder):
-    for left in (b"", bytes(64), b"lsh-w", log.header(1), log.header(1)[:20] + bytes(44)):
-        folder.mkdir()
-        (folder / "log-000001").write_bytes(left)
-        (folder / "manifest.new").write_bytes(b"lsh-mani")
-        Index.create(folder, **SETTINGS).close()
-        assert reopened(folder) == {}
-        assert len(os.listdir(folder)) == 3
-        shutil.rmtree(folder)
 
 
 def test_threads_share_an_index(tmp_path, monkeypatch):

@@ -7,7 +7,6 @@ import random
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from unittest.mock import Mock
 
 import indexing
 import numpy as np
@@ -240,14 +239,3 @@ def test_a_hostile_note_is_refused(folder):
         indexing.seal_manifest(folder, lambda values, note=note: values.update(note=note))
         with pytest.raises(IndexDamagedError, match="manifest is damaged: "):
             Screen.open(folder)
-
-
-def test_an_interrupted_creation_leaves_no_index(tmp_path, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr("lsh.store.writer.replace_manifest", Mock(side_effect=KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            Screen.create(tmp_path / "x", 0.8, 0.6)
-    assert not (tmp_path / "x" / "manifest").exists()
-    Screen.create(tmp_path / "x", 0.7, 0.65).close()
-    with Screen.open(tmp_path / "x") as screen:
-        assert (screen.reject, screen.recommend) == (0.7, 0.65)

@@ -288,7 +288,6 @@ def test_an_index_answers_as_a_cache(tmp_path_factory, candidates, documents, da
 # ---- bad values ----
 
 ROW = np.zeros(64, HASHER.dtype)
-VALUES = set(range(64))
 DELTA = np.timedelta64(5, "s")
 TWO = [sentence(1), sentence(2)]
 
@@ -319,16 +318,12 @@ BAD: dict[str, list[tuple[Any, str]]] = {
         (np.array([1.0, np.nan]), r"ids\[[01]\] must be "),
     ],
     "fingerprint": [
-        ([True] * 64, "fingerprint must hold uint32 components"),
-        (ROW[1:], r"must have 64 components per fingerprint, got shape \(63,\)"),
-        (ROW.astype(np.uint64), "must hold uint32 components, .* got uint64"),
+        (ROW[1:], r"fingerprint must have 64 components per fingerprint, got shape \(63,\)"),
         (np.array([ROW, ROW]), r"must be one .*, got an array of shape \(2, 64\)"),
-        (VALUES, "got set; a set does not keep the order of the components"),
     ],
     "fingerprints": [
         (ROW, "fingerprints must be a matrix of fingerprints"),
-        (np.zeros((1, 3), np.uint32), r"64 components per .*, got shape \(1, 3\)"),
-        ([VALUES], r"fingerprints\[0\] must be an array or a .* got set"),
+        ([set(range(64))], r"fingerprints\[0\] must be an array or a .* got set"),
     ],
     "id of a cache": [
         ([1], "must be hashable, got list"),

@@ -136,7 +136,3 @@ class InputError(ValueError):
         self.message = (f"{name}, line {line}: " if line else f"{name}: ") + message(problem)
         self.lacks = lacks
         super().__init__(str(self.message))
-
-
-class HeldMemoryError(MemoryError):
-    """There is not enough memory for what has to be held in memory: a limit for other data is no remedy."""

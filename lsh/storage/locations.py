@@ -42,7 +42,8 @@ class Local:
 
     def has_files(self) -> bool:
         """Tell whether there is a file, or a folder that is not empty."""
-        return os.path.lexists(self.path) and not (self.is_folder() and not os.listdir(self.path))
+        path = self.path.rstrip(f"/{os.sep}") or self.path  # with a slash at its end the name of a file leads nowhere
+        return os.path.lexists(path) and not (self.is_folder() and not os.listdir(self.path))
 
     def key(self) -> object:
         """Return a value that is equal for two names that lead to the same file, by links too."""

@@ -220,6 +220,7 @@ MISUSE = [
     ("dedup news.txt -o x --removed empty", "--removed must be a file, got the folder empty"),
     ("pairs news.txt -o absent/out.tsv", "OUTPUT must be in a folder that exists, got absent/out.tsv; make it first"),
     ("dedup one.txt part1.txt -o full/", "OUTPUT must be a new or an empty folder, got full/; name another"),
+    ("dedup one.txt part1.txt -o news.txt/", "OUTPUT must be a new or an empty folder, got news.txt/; name another"),
     ("dedup texts -o full", "OUTPUT must be a new or an empty folder, got full; name another"),
     ("dedup texts -o texts/out", "OUTPUT must not lie in INPUT (texts)"),
     ("dedup folder -o folder/out.tsv", "OUTPUT must not lie in INPUT (folder)"),

@@ -261,6 +261,8 @@ def _find(request: Request, watch: Stopwatch) -> dict[str, Any]:
         found = find(request.containing, items, run.texts, number_of(running.num_threads), run.meter)
         watch.stage("preparing", found.summary()["seconds"])
         tables = outputs.write_report(opened, request, watch, lambda: _report(request, found, run))
+        if found.summary()["items"] == 0:
+            raise ValueError("ITEMS has no items: nothing would be found; name a file with a text in each record")
         emptied = _emptied(found, run) if request.cut else np.empty(0, np.int64)
         _write(request, found, run, emptied, [*filter(None, (run.rejects,)), *tables])
         watch.stage("writing")

@@ -1,6 +1,6 @@
 """Items within texts, whole or changed: `find_contained`.
 
-The items go into a table in memory; the texts go by once, in shares for threads. With a limit for common shingles they
+The items go into a table in memory; the texts go by once, in batches for threads. With a limit for common shingles they
 go by once more before, to be counted. The compiled module does both; this module defines the parameters and the result.
 """
 

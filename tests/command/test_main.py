@@ -177,7 +177,7 @@ def test_input_that_can_be_read_once(tmp_path):
         *(["pairs", SAMPLE, "-q"], ["compare", SAMPLE, SAMPLE], ["plan"], ["stats", SAMPLE, "-q"], ["version"]),
         *(["--help"], ["plan", "--help"], ["dedup", SAMPLE, "--dry-run", "--json", "-q"]),
         ["passages", SAMPLE, "--dry-run", "--json", "-q"],
-        ["contained", "-", SAMPLE, "--format", "tsv", "--dry-run", "--json", "-q"],
+        ["contained", SAMPLE.with_name("questions.tsv"), SAMPLE, "--dry-run", "--json", "-q"],
     ],
     ids=lambda arguments: " ".join(Path(argument).name for argument in arguments),
 )

@@ -66,7 +66,7 @@ def test_the_page_shows_what_the_commands_print(tmp_path, page, least):
 JSON_COMMANDS = {
     "lsh dedup": ["sample.tsv", "--dry-run", "-q"],
     "lsh passages": ["sample.tsv", "--dry-run", "-q"],
-    "lsh contained": ["-", "sample.tsv", "--format", "tsv", "--dry-run", "-q"],
+    "lsh contained": ["questions.tsv", "sample.tsv", "--dry-run", "-q"],
     "lsh pairs": ["sample.tsv", "-q"],
     "lsh show": ["sample.tsv", "s001", "s002"],
     "lsh compare": ["sample.tsv", "sample.tsv"],

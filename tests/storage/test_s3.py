@@ -257,7 +257,7 @@ def test_a_signal_aborts_the_upload(tmp_path, bucket, number):
     code = (
         f"import signal, sys; {DEFAULT_SIGNALS}; from lsh.storage import remote; remote.PART = 5 << 20\n"
         "from lsh.command import dedup; from lsh import files\n"
-        "def endless(documents, keep, target, report, values):\n"
+        "def endless(documents, keep, target, *others):\n"
         "    while True: target.write(bytes(1 << 18))\n"
         "files.write_kept = endless\n"
         "from lsh.command.main import main; sys.exit(main(sys.argv[1:]))"

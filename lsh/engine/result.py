@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 __all__ = ["Deduplication", "Duplicate"]
 
 
-class Deduplication:
+class Immutable:
+    """A result whose attributes are set once, by its constructor."""
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a {type(self).__name__} is immutable; copy {name} instead of setting it")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a {type(self).__name__} is immutable; {name} cannot be deleted")
+
+
+class Deduplication(Immutable):
     """The result of `deduplicate`. Immutable.
 
     Attributes
@@ -63,12 +73,6 @@ class Deduplication:
             array.flags.writeable = False
         self.__dict__.update(keep=keep, removed=removed, near=near, old_ids=old_ids)
         self.__dict__.update(_counts=counts, _parameters=parameters)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a Deduplication is immutable; copy {name} instead of setting it")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a Deduplication is immutable; {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[object, ...]:
         values = (self.keep, self.removed, self.near, self._counts, self._parameters, self.old_ids)

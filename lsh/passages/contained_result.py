@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base.wording import counted
-from lsh.passages.result import CUT, Immutable, cut_texts, in_text
+from lsh.passages.result import CUT, SearchResult, cut_texts, in_text
 from lsh.typing import Text, TextsOrCallable
 
 __all__ = ["Contained"]
@@ -18,7 +18,7 @@ __all__ = ["Contained"]
 SKIPPED = np.dtype([("item", np.int64), ("reason", "U6")])
 
 
-class Contained(Immutable):
+class Contained(SearchResult):
     """The result of `find_contained`. Immutable; as an array it is its `hits`.
 
     Attributes
@@ -35,24 +35,7 @@ class Contained(Immutable):
 
     hits: NDArray[np.void]
     skipped: NDArray[np.void]
-    _size: int
-    _counts: dict[str, Any]
-    _parameters: dict[str, Any]
-
-    def __init__(
-        self,
-        hits: NDArray[np.void],
-        skipped: NDArray[np.void],
-        size: int,
-        counts: dict[str, Any],
-        parameters: dict[str, Any],
-    ) -> None:
-        for array in (hits, skipped):
-            array.flags.writeable = False
-        self.__dict__.update(hits=hits, skipped=skipped, _size=size, _counts=counts, _parameters=parameters)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Contained, (self.hits, self.skipped, self._size, self._counts, self._parameters)
+    _arrays = ("hits", "skipped")
 
     def __repr__(self) -> str:
         items = counted(self._counts["items"], "item")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks, errors
+from lsh.base.arrays import Array
 from lsh.base.wording import counted
+from lsh.engine.result import Immutable
 from lsh.text.batch import Batch
 from lsh.text.collections import each_piece
 from lsh.text.columns import Column
@@ -22,17 +24,28 @@ __all__ = ["Passages"]
 CUT = np.dtype([("document", np.int64), ("start", np.int64), ("end", np.int64)])
 
 
-class Immutable:
-    """A result whose attributes are set once, by its constructor."""
+class SearchResult(Immutable):
+    """A result about `size` texts: two arrays, which become read-only, and the counts and parameters of the run."""
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a {type(self).__name__} is immutable; copy {name} instead of setting it")
+    _arrays: ClassVar[tuple[str, str]]  # their names
+    _size: int
+    _counts: dict[str, Any]
+    _parameters: dict[str, Any]
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a {type(self).__name__} is immutable; {name} cannot be deleted")
+    def __init__(
+        self, first: Array, second: Array, size: int, counts: dict[str, Any], parameters: dict[str, Any]
+    ) -> None:
+        for name, array in zip(self._arrays, (first, second)):
+            array.flags.writeable = False
+            self.__dict__[name] = array
+        self.__dict__.update(_size=size, _counts=counts, _parameters=parameters)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        arrays = [getattr(self, name) for name in self._arrays]
+        return type(self), (*arrays, self._size, self._counts, self._parameters)
 
 
-class Passages(Immutable):
+class Passages(SearchResult):
     """The result of `find_passages`. Immutable.
 
     Attributes
@@ -49,24 +62,7 @@ class Passages(Immutable):
 
     spans: NDArray[np.void]
     emptied: NDArray[np.int64]
-    _size: int
-    _counts: dict[str, Any]
-    _parameters: dict[str, Any]
-
-    def __init__(
-        self,
-        spans: NDArray[np.void],
-        emptied: NDArray[np.int64],
-        size: int,
-        counts: dict[str, Any],
-        parameters: dict[str, Any],
-    ) -> None:
-        for array in (spans, emptied):
-            array.flags.writeable = False
-        self.__dict__.update(spans=spans, emptied=emptied, _size=size, _counts=counts, _parameters=parameters)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Passages, (self.spans, self.emptied, self._size, self._counts, self._parameters)
+    _arrays = ("spans", "emptied")
 
     def __repr__(self) -> str:
         documents = counted(self._size, "document")

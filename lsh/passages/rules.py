@@ -8,11 +8,12 @@ papers and the code, and `Rule.differs` lists the differences.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import Any, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, get_args
 
-from lsh.base import checks, errors
+from lsh.base import checks
 from lsh.passages.contained import Containing
+from lsh.sketch.presets import Recipe
 from lsh.text.shingling import Shingles
 from lsh.typing import RuleName
 
@@ -20,7 +21,7 @@ __all__ = ["RULES", "Rule", "rule"]
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(Recipe):
     """A published rule for when a text contains an item. Immutable; printed, it shows how the original differs.
 
     Attributes
@@ -60,17 +61,14 @@ class Rule:
     window: float = 2.0
     source: str = ""
     differs: tuple[str, ...] = ()
+    _made: ClassVar = {"shingles": Shingles.from_dict}
 
     def __post_init__(self) -> None:
         checks.instance("shingles", self.shingles, Shingles, "a Shingles", '; use lsh.Shingles(n, unit="word")')
         checked = Containing(self.threshold, self.shingles, self.window, self.min_shared)
-        if not isinstance(self.differs, (list, tuple)) or not all(isinstance(what, str) for what in self.differs):
-            raise errors.bad_type("differs", f"must be a tuple of str, got {self.differs!r}")
-        for name in ("name", "source"):
-            checks.instance(name, getattr(self, name), str, "a str")
+        self._check_origin()
         for name in ("threshold", "min_shared", "window"):
             object.__setattr__(self, name, getattr(checked, name))
-        object.__setattr__(self, "differs", tuple(self.differs))
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments for `lsh.find_contained`.
@@ -91,54 +89,12 @@ class Rule:
         """
         return {name: getattr(self, name) for name in ("threshold", "shingles", "min_shared", "window")}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all attributes as a dict of plain values, for `from_dict`.
-
-        Returns
-        -------
-        dict
-            All attributes, with `shingles` as a dict.
-        """
-        plain = {"shingles": self.shingles.to_dict(), "differs": list(self.differs)}
-        return {attribute.name: getattr(self, attribute.name) for attribute in fields(self)} | plain
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Rule:
-        """Make the rule that `to_dict` described.
-
-        Parameters
-        ----------
-        values : dict
-            What `to_dict` returned, such as from a JSON file.
-
-        Returns
-        -------
-        Rule
-            Equal to the one that was described.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a key is missing or unknown, or a value is bad.
-
-        Examples
-        --------
-        >>> from lsh import presets
-        >>> presets.Rule.from_dict(presets.rule("palm").to_dict()) == presets.rule("palm")
-        True
-        """
-        values = checks.keys("a rule", values, {attribute.name for attribute in fields(cls)})
-        return cls(**values | {"shingles": Shingles.from_dict(values["shingles"])})
-
     def __str__(self) -> str:
         least = f"a containment of {self.threshold:g} or more"
         if self.min_shared is not None:
             least = f"{self.min_shared} or more shared shingles"
         window = "the whole text" if math.isinf(self.window) else f"windows of up to {self.window:g} times the length"
-        lines = [f"{self.name}: {least}, {self.shingles!r}", window]
-        lines += [f"source: {self.source}"] if self.source else []
-        lines += ["differences from the original:", *(f"- {what}" for what in self.differs)] if self.differs else []
-        return "\n".join(lines)
+        return self._with_origin([f"{least}, {self.shingles!r}", window])
 
 
 def _words(n: int, **normalisation: Any) -> Shingles:

@@ -8,7 +8,7 @@ and other differences. The figures are from the originals' code and papers, whic
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
 from lsh.base import checks, errors
 from lsh.sketch.bands import Bands
@@ -20,8 +20,81 @@ from lsh.typing import Clusters, PresetName, Verify
 __all__ = ["NAMES", "Preset", "bigcode", "fineweb", "nemo", "preset"]
 
 
+Own = TypeVar("Own", bound="Recipe")
+
+
+class Recipe:
+    """What a `Preset` and a `Rule` have in common: where they come from, and how they are written down."""
+
+    name: str
+    source: str
+    differs: tuple[str, ...]
+    _made: ClassVar[dict[str, Any]]  # attributes that a dict has as dicts, and how they are made of these
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [attribute.name for attribute in fields(cls)]  # type: ignore[arg-type] # each subclass is a dataclass
+
+    def _check_origin(self) -> None:
+        """Check the name, the source and the differences."""
+        if not isinstance(self.differs, (list, tuple)) or not all(isinstance(what, str) for what in self.differs):
+            raise errors.bad_type("differs", f"must be a tuple of str, got {self.differs!r}")
+        for name in ("name", "source"):
+            checks.instance(name, getattr(self, name), str, "a str")
+        object.__setattr__(self, "differs", tuple(self.differs))
+
+    def _with_origin(self, lines: list[str]) -> str:
+        """Return a text: the name with some lines, the source and the differences."""
+        lines = [f"{self.name}: {lines[0]}", *lines[1:]]
+        lines += [f"source: {self.source}"] if self.source else []
+        lines += ["differences from the original:", *(f"- {what}" for what in self.differs)] if self.differs else []
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all attributes as a dict of plain values, for `from_dict`.
+
+        Returns
+        -------
+        dict
+            All attributes, those that are values of the library as dicts.
+        """
+        values = {name: getattr(self, name) for name in self._names()}
+        plain = {name: values[name].to_dict() for name in self._made}
+        return values | plain | {"differs": list(self.differs)}
+
+    @classmethod
+    def from_dict(cls: type[Own], values: dict[str, Any]) -> Own:
+        """Make the value that `to_dict` described.
+
+        Parameters
+        ----------
+        values : dict
+            What `to_dict` returned, such as from a JSON file.
+
+        Returns
+        -------
+        Preset or Rule
+            Equal to the one that was described.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a key is missing or unknown, or a value is bad.
+
+        Examples
+        --------
+        >>> from lsh import presets
+        >>> presets.Preset.from_dict(presets.nemo.to_dict()) == presets.nemo
+        True
+        >>> presets.Rule.from_dict(presets.rule("palm").to_dict()) == presets.rule("palm")
+        True
+        """
+        values = checks.keys(f"a {cls.__name__.lower()}", values, set(cls._names()))
+        return cls(**values | {name: make(values[name]) for name, make in cls._made.items()})
+
+
 @dataclass(frozen=True)
-class Preset:
+class Preset(Recipe):
     """A published recipe. Immutable; printed, it shows its settings and the differences from the original.
 
     Attributes
@@ -66,20 +139,17 @@ class Preset:
     clusters: Clusters
     source: str = ""
     differs: tuple[str, ...] = ()
+    _made: ClassVar = {"hasher": MinHasher.from_dict, "bands": Bands.from_dict}
 
     def __post_init__(self) -> None:
         hasher = checked_hasher(self.hasher)
-        if not isinstance(self.differs, (list, tuple)) or not all(isinstance(what, str) for what in self.differs):
-            raise errors.bad_type("differs", f"must be a tuple of str, got {self.differs!r}")
+        self._check_origin()
         checked = {
             "bands": checked_bands(self.bands, hasher.num_seeds),
             "threshold": checks.fraction("threshold", self.threshold, zero=False),
             "verify": checks.choice("verify", self.verify, get_args(Verify)),
             "clusters": checks.choice("clusters", self.clusters, get_args(Clusters)),
-            "differs": tuple(self.differs),
         }
-        for name in ("name", "source"):
-            checks.instance(name, getattr(self, name), str, "a str")
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "__doc__", str(self))
@@ -107,57 +177,15 @@ class Preset:
         """
         return {name: getattr(self, name) for name in ("threshold", "hasher", "bands", "verify", "clusters")}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all attributes as a dict of plain values, for `from_dict`.
-
-        Returns
-        -------
-        dict
-            All attributes, with `hasher` and `bands` as dicts.
-        """
-        plain = {"hasher": self.hasher.to_dict(), "bands": self.bands.to_dict(), "differs": list(self.differs)}
-        return {attribute.name: getattr(self, attribute.name) for attribute in fields(self)} | plain
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Preset:
-        """Make the preset that `to_dict` described.
-
-        Parameters
-        ----------
-        values : dict
-            What `to_dict` returned, such as from a JSON file.
-
-        Returns
-        -------
-        Preset
-            Equal to the one that was described.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a key is missing or unknown, or a value is bad.
-
-        Examples
-        --------
-        >>> from lsh import presets
-        >>> presets.Preset.from_dict(presets.nemo.to_dict()) == presets.nemo
-        True
-        """
-        values = checks.keys("a preset", values, {attribute.name for attribute in fields(cls)})
-        made = {"hasher": MinHasher.from_dict(values["hasher"]), "bands": Bands.from_dict(values["bands"])}
-        return cls(**values | made)
-
     def __str__(self) -> str:
         hasher = self.hasher
         verified = "not verified" if self.verify is None else f"verified by {self.verify!r}"
         lines = [
-            f"{self.name}: {self.bands.num_bands} bands of {self.bands.band_width} components, {self.shingles!r}",
+            f"{self.bands.num_bands} bands of {self.bands.band_width} components, {self.shingles!r}",
             f"{hasher.num_seeds} components of {8 * hasher.hashbytes} bits, scheme {hasher.scheme}",
             f"aims at similarity {self.threshold:g}, {verified}, clusters={self.clusters!r}",
         ]
-        lines += [f"source: {self.source}"] if self.source else []
-        lines += ["differences from the original:", *(f"- {what}" for what in self.differs)] if self.differs else []
-        return "\n".join(lines)
+        return self._with_origin(lines)
 
 
 _OTHER_HASHES = (

@@ -29,24 +29,36 @@ cdef extern from "kernels/contained.h" nogil:
         uint64_t *words
         uint64_t mask
 
+    ctypedef struct lsh_begins:
+        uint32_t *words
+
     ctypedef struct lsh_wanted:
-        uint64_t limit
-        lsh_filter begins
+        uint32_t limit
+        lsh_begins begins
         lsh_filter hashes
 
     ctypedef struct lsh_shingles:
         const uint8_t *text
         const size_t *starts
+        size_t length
         size_t count
         size_t n
         size_t gap
 
-    uint64_t lsh_begin_hash(const uint8_t *bytes, size_t length)
+    uint32_t lsh_begin_value(const uint8_t *bytes, size_t length)
     uint64_t lsh_shingle_hash(const uint8_t *bytes, size_t length)
     void lsh_hash_shingles(const lsh_shingles *shingles, uint64_t *hashes)
     void lsh_filter_add(const lsh_filter *filter, uint64_t hash)
-    void lsh_filter_add_begin(const lsh_filter *filter, uint64_t begin_hash)
-    size_t lsh_find_wanted(const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found, uint64_t *hashes)
+    lsh_begins lsh_make_begins(uint32_t *words, size_t count)
+    void lsh_begins_add(const lsh_begins *begins, uint32_t value)
+    ctypedef struct lsh_entries:
+        const uint32_t *directory
+        const uint32_t *entries
+        int shift
+
+    size_t lsh_keep_known(const lsh_entries *table, uint32_t *found, uint64_t *hashes, size_t count)
+    size_t lsh_find_wanted(const lsh_kernels *kernels, const lsh_wanted *wanted, const lsh_shingles *shingles,
+                           uint32_t *found, uint64_t *hashes)
 
 
 cdef extern from "kernels/target.h" nogil:

@@ -40,6 +40,14 @@ static inline uint32_t v_less(V a, V b)
     return ~(uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(not_less)) & 0xFF;
 }
 
+static inline uint32_t v_bits(const uint32_t *words, V a, uint32_t shift)
+{
+    const V places = _mm256_srl_epi32(a, _mm_cvtsi32_si128((int)shift));
+    const V found = _mm256_i32gather_epi32((const int *)words, _mm256_srli_epi32(places, 5), 4);
+    const V at_the_top = _mm256_sllv_epi32(found, _mm256_andnot_si256(places, v_one(31)));
+    return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(at_the_top));
+}
+
 /* Half a vector at a time: no instruction packs lanes, and four lanes have only sixteen masks. */
 static inline void pack_four(uint32_t *p, __m128i a, uint32_t mask)
 {

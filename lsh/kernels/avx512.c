@@ -28,6 +28,13 @@ typedef __m512i V;
 #define v_less(a, b) ((uint32_t)_mm512_cmplt_epu32_mask(a, b))
 #define v_pack(p, a, mask) v_store(p, _mm512_maskz_compress_epi32((__mmask16)(mask), a))
 
+static inline uint32_t v_bits(const uint32_t *words, V a, uint32_t shift)
+{
+    const V places = _mm512_srl_epi32(a, _mm_cvtsi32_si128((int)shift));
+    const V found = _mm512_i32gather_epi32(_mm512_srli_epi32(places, 5), words, 4);
+    return _mm512_test_epi32_mask(found, _mm512_sllv_epi32(v_one(1), v_and(places, v_one(31))));
+}
+
 /* Bytes 4 q to 4 q + 15 in quarter q, then the words that start at each byte of the first four. */
 static inline V v_words(const uint8_t *p)
 {

@@ -7,7 +7,7 @@
  *       v_min_u; v_mul16, the product of the high halves, modulo 2**16, in the high half, for operands whose low halves are 0;
  *       v_words(p), the words at p, p + 1, p + 2 ..., which reads at most 32 bytes behind the last; v_less(a, b), a bit a lane
  *       where a < b, unsigned; v_pack(p, a, mask), which stores the lanes of a whose bit is set at p, p + 1 ..., and may write
- *       a whole vector
+ *       a whole vector; v_bits(words, a, shift), a bit a lane: bit (a >> shift) of an array of words
  *   W   LANES_64 words of 64 bits: w_widen (of uint32) w_load w_store w_one w_add w_xor w_and w_shr w_mul (by a constant)
  *       w_words(p), like v_words, within 16 bytes; w_min, in an order that W_FLIP (a constant to xor with) turns into that of uint64;
  *       w_pack, like v_pack
@@ -160,6 +160,44 @@ static size_t next_tile(const lsh_document *document, tiles *walk, lsh_scratch *
 #include "body_sets.h"
 #include "body_anchors.h"
 
+/* ---- the beginnings of shingles: contained.h ---- */
+
+static inline V begin_values(const uint8_t *text, size_t n)
+{
+    V value = v_mul(v_words(text), v_one(LSH_BEGIN_1));
+    if (n >= 8)
+        value = v_add(value, v_mul(v_words(text + 4), v_one(LSH_BEGIN_2)));
+    if (n >= 16) {
+        value = v_add(value, v_mul(v_words(text + 8), v_one(LSH_BEGIN_3)));
+        value = v_add(value, v_mul(v_words(text + 12), v_one(LSH_BEGIN_4)));
+    }
+    return value;
+}
+
+static size_t LSH_SYMBOL(lsh_find_begins)(const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found)
+{
+    static const uint32_t lanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const lsh_shingles own = *shingles;
+    const lsh_begins begins = wanted->begins;
+    const uint32_t limit = wanted->limit;
+    const size_t readable = own.length > READ_ON ? own.length - READ_ON : 0, end = readable < own.count ? readable : own.count;
+    size_t i = 0, count = 0;
+    for (; i < end / LANES_32 * LANES_32; i += LANES_32) {
+        const V values = begin_values(own.text + i, own.n);
+        uint32_t mask = v_less(values, v_one(limit));
+        if (begins.words != NULL)
+            mask |= v_bits(begins.words, values, begins.shift);
+        v_pack(found + count, v_add(v_load(lanes), v_one((uint32_t)i)), mask);
+        count += lsh_count_ones(mask);
+    }
+    for (; i < own.count; i++) {
+        const uint32_t value = lsh_begin_value(own.text + i, own.n);
+        found[count] = (uint32_t)i;
+        count += (size_t)(value < limit) | lsh_has_begin(&begins, value);
+    }
+    return count;
+}
+
 /* ---- comparing ---- */
 
 LSH_INLINE size_t count_equal_bytes(const uint8_t *a, const uint8_t *b, const size_t k)
@@ -282,4 +320,5 @@ const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .set_mark = LSH_SYMBOL(lsh_set_mark),
     .count_common = LSH_SYMBOL(lsh_count_common),
     .next_anchors = LSH_SYMBOL(lsh_next_anchors),
+    .find_begins = LSH_SYMBOL(lsh_find_begins),
 };

@@ -1,5 +1,5 @@
 /* The hashes of the shingles of a text, and which of them pass filters. See contained.h. */
-#include "contained.h"
+#include "kernels.h"
 
 static inline const uint8_t *shingle_at(const lsh_shingles *shingles, size_t i, size_t *length)
 {
@@ -35,40 +35,38 @@ void lsh_filter_add(const lsh_filter *filter, uint64_t hash)
     filter->words[hash >> 20 & filter->mask] |= bits_of(hash);
 }
 
-void lsh_filter_add_begin(const lsh_filter *begins, uint64_t begin_hash)
+lsh_begins lsh_make_begins(uint32_t *words, size_t count)
 {
-    begins->words[begin_hash >> 30 & begins->mask] |= (uint64_t)1 << (begin_hash >> 24 & 63);
+    lsh_begins begins = {words, 27};
+    for (; count > 1; count /= 2)
+        begins.shift--;
+    return begins;
 }
 
-static inline size_t has_begin(const lsh_filter *begins, uint64_t begin_hash)
+void lsh_begins_add(const lsh_begins *begins, uint32_t value)
 {
-    return begins->words[begin_hash >> 30 & begins->mask] >> (begin_hash >> 24 & 63) & 1;
+    const uint32_t bit = value >> begins->shift;
+    begins->words[bit >> 5] |= (uint32_t)1 << (bit & 31);
 }
 
-/* Write the positions of the shingles that begin as wanted. Each is written, and kept if it does: a branch would often be
- * mispredicted. */
-LSH_INLINE size_t find_begins(const lsh_wanted *wanted, const lsh_shingles *shingles, int of_bytes, uint32_t *found)
+static size_t find_begins(const struct lsh_kernels *kernels, const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found)
 {
-    const lsh_shingles own = *shingles;
-    const lsh_filter begins = wanted->begins;
-    const uint64_t limit = wanted->limit;
-    size_t count = 0, length = own.n;
-    for (size_t i = 0; i < own.count; i++) {
-        const uint8_t *bytes = of_bytes ? own.text + i : shingle_at(&own, i, &length);
-        const uint64_t hash = lsh_begin_hash(bytes, length);
-        found[count] = (uint32_t)i;
-        count += (size_t)(hash <= limit) | has_begin(&begins, hash);
+    const lsh_begins begins = wanted->begins;
+    size_t count = 0;
+    if (wanted->limit < UINT32_MAX && shingles->starts == NULL && shingles->n >= 4)
+        return kernels->find_begins(wanted, shingles, found);
+    for (size_t i = 0; i < shingles->count; i++) {
+        found[count] = (uint32_t)i; /* it is kept or not: a branch would often be mispredicted */
+        if (wanted->limit < UINT32_MAX) {
+            size_t length;
+            const uint8_t *bytes = shingle_at(shingles, i, &length);
+            const uint32_t value = lsh_begin_value(bytes, length);
+            count += (size_t)(value < wanted->limit) | lsh_has_begin(&begins, value);
+        } else {
+            count++;
+        }
     }
     return count;
-}
-
-static size_t begins(const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found)
-{
-    if (wanted->limit < UINT64_MAX)
-        return shingles->starts == NULL ? find_begins(wanted, shingles, 1, found) : find_begins(wanted, shingles, 0, found);
-    for (size_t i = 0; i < shingles->count; i++)
-        found[i] = (uint32_t)i;
-    return shingles->count;
 }
 
 /* The hashes of the shingles at some positions; the words of the filter that they need are prefetched. */
@@ -86,11 +84,12 @@ LSH_INLINE void hash_found(const lsh_shingles *shingles, int of_bytes, const lsh
     }
 }
 
-size_t lsh_find_wanted(const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found, uint64_t *hashes)
+size_t lsh_find_wanted(const struct lsh_kernels *kernels, const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found,
+                       uint64_t *hashes)
 {
     static const uint64_t none = 0;
     const lsh_filter filter = wanted->hashes.words == NULL ? (lsh_filter){(uint64_t *)&none, 0} : wanted->hashes;
-    const size_t begun = begins(wanted, shingles, found);
+    const size_t begun = find_begins(kernels, wanted, shingles, found);
     size_t count = 0;
     if (shingles->starts == NULL)
         hash_found(shingles, 1, &filter, found, begun, hashes);
@@ -105,4 +104,28 @@ size_t lsh_find_wanted(const lsh_wanted *wanted, const lsh_shingles *shingles, u
         count += (size_t)passes(&filter, hash);
     }
     return count;
+}
+
+size_t lsh_keep_known(const lsh_entries *table, uint32_t *found, uint64_t *hashes, size_t count)
+{
+    const lsh_entries own = *table;
+    uint32_t starts[LSH_SCANNED], stops[LSH_SCANNED];
+    size_t known = 0;
+    for (size_t i = 0; i < count; i++)
+        lsh_prefetch(&own.directory[hashes[i] >> own.shift]);
+    for (size_t i = 0; i < count; i++) {
+        starts[i] = own.directory[hashes[i] >> own.shift];
+        stops[i] = own.directory[(hashes[i] >> own.shift) + 1];
+        lsh_prefetch(own.entries + 2 * (size_t)starts[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t hash = hashes[i];
+        size_t at = starts[i];
+        while (at < stops[i] && own.entries[2 * at] != (uint32_t)hash)
+            at++;
+        hashes[known] = hash;
+        found[known] = found[i];
+        known += at < stops[i];
+    }
+    return known;
 }

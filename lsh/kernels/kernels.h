@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "contained.h"
+
 /* ---- utf8.c: text as an interpreter holds it, to UTF-8 ---- */
 
 /* The bytes of the UTF-8 of a text of `length` units of `width` bytes (1, 2 or 4), each a code point up to 0x10FFFF.
@@ -311,6 +313,9 @@ struct lsh_kernels {
      * window of `window` bytes is the leftmost of its grams with the least value, a mixture of its bytes. So it
      * depends on these bytes only: windows that are equal have the same one. A text shorter than a window has none. */
     size_t (*next_anchors)(lsh_anchor_walk *walk, lsh_anchor *found, size_t capacity);
+    /* Write the positions of the shingles that begin as wanted, in order; returns how many. Units are bytes, 4 or more of them,
+     * and `found` has room for LSH_LANES more than there are shingles. */
+    size_t (*find_begins)(const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found);
 };
 
 /* low_bits.c, the same at every level: more would be larger, not faster. */

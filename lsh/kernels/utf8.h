@@ -61,19 +61,6 @@ static inline size_t decode_utf8(const uint8_t *p, size_t left, uint32_t *code_p
 }
 
 /* Whether every byte is below 0x80. */
-static inline int lsh_is_ascii(const uint8_t *text, size_t length)
-{
-    uint64_t high = 0;
-    size_t at = 0;
-    for (; length - at >= 64; at += 64) { /* a block at a time, so that a text that is not ASCII is left early */
-        for (size_t i = 0; i < 64; i += 8)
-            high |= lsh_load64(text + at + i);
-        if (high & 0x8080808080808080u)
-            return 0;
-    }
-    for (; at < length; at++)
-        high |= text[at];
-    return (high & 0x8080808080808080u) == 0;
-}
+int lsh_is_ascii(const uint8_t *text, size_t length);
 
 #endif

@@ -7,12 +7,12 @@ in a second walk over the text, in which shingles are compared byte for byte.
 """
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memset
 
 from lsh cimport _kernels as c
-from lsh._minhash cimport check_signals
+from lsh._minhash cimport check_signals, chosen_kernels
 from lsh.base.memory cimport resize
 from lsh.passages.items cimport Item, ItemTable, power_of_two
 from lsh.passages.walks cimport Known, ShingleTable, Walk
@@ -24,6 +24,8 @@ cdef enum:
     SCANNED = c.LSH_SCANNED  # shingles that are hashed at once
     CHECKED = 1 << 22  # shingles, each for all items that have it, between two checks for signals
     TOGETHER = 1 << 18  # shingles of items that are searched for in one walk
+    AHEAD = 16  # shingles whose items are prefetched
+    MAX_BAR = 0xFFFF
     BITS = 8  # of a filter for each of its hashes, at least
 
 cdef uint32_t _NOTHING = 0xFFFFFFFF
@@ -47,8 +49,13 @@ cdef struct Units:
 
 
 cdef struct Seen:
-    # An item or entry in the text at work: the text, how often it was met, and by which entry last.
-    uint32_t stamp, count, entry
+    # An item in the text at work: the text, the entry by which it was met last, and in which part of the text. A part
+    # has 2**shift units, as many as the longest window or more, so that a window is in two of them.
+    uint32_t stamp, entry, part
+    uint16_t here, before            # how often it was met in this part, and in the one before it
+    uint16_t bar                     # how often it must be, in both; 0 if it is not looked for
+    uint8_t shift
+    uint8_t is_found
 
 
 cdef struct Owner:
@@ -90,18 +97,20 @@ cdef class ItemSearch:
 
     cdef ItemTable table
     cdef object locate
+    cdef const c.lsh_kernels *kernels
     cdef Walk walk, own
     cdef ShingleTable known
-    cdef Seen *seen                  # of each item, or entry
-    cdef size_t num_seen
-    cdef uint32_t stamp
+    cdef Seen *seen                  # of each item
+    cdef uint32_t *stamps            # of each shingle: the text that was the last one to have it
+    cdef size_t num_stamps
+    cdef uint32_t stamp, counted     # of the text at work, in a search and in a count
     cdef uint32_t *found             # items that may be in the text
     cdef size_t num_found, found_room
     cdef Owner *owners
     cdef size_t num_owners, owner_room
     cdef Work *works
     cdef size_t work_room
-    cdef uint64_t *words
+    cdef uint32_t *words
     cdef size_t word_room
     cdef c.lsh_wanted wanted         # the shingles of the items at work
     cdef Hit *hits
@@ -109,15 +118,16 @@ cdef class ItemSearch:
     cdef size_t num_hits, hit_room
     cdef size_t *places
     cdef size_t place_room, done
-    cdef uint32_t passed[SCANNED]
+    cdef uint32_t passed[SCANNED + c.LSH_LANES]
     cdef uint64_t hashes[SCANNED]
 
     def __cinit__(self, ItemTable table not None, locate not None):
-        self.table, self.locate = table, locate
+        self.table, self.locate, self.kernels = table, locate, chosen_kernels()
         self.walk, self.own, self.known = table.walk(), table.walk(), ShingleTable()
 
     def __dealloc__(self):
         free(self.seen)
+        free(self.stamps)
         free(self.found)
         free(self.owners)
         free(self.works)
@@ -126,12 +136,20 @@ cdef class ItemSearch:
         free(self.units)
         free(self.places)
 
-    cdef int _begin(self, size_t count) except -1:
-        """Make `seen` for so many items or entries."""
-        if self.num_seen != count or self.stamp > _NOTHING // 2:
-            self.seen = <Seen *> resize(self.seen, count, sizeof(Seen))
-            memset(self.seen, 0, count * sizeof(Seen))
-            self.num_seen, self.stamp = count, 0
+    cdef int _begin(self) except -1:
+        """Make `seen`, or begin it again before stamps are used up."""
+        cdef size_t i, count = self.table.count
+        cdef const Item *item
+        if self.seen != NULL and self.stamp < _NOTHING // 2:
+            return 0
+        self.seen = <Seen *> resize(self.seen, count, sizeof(Seen))
+        memset(self.seen, 0, count * sizeof(Seen))
+        self.stamp = 0
+        for i in range(count):
+            item = &self.table.items[i]
+            self.seen[i].bar = min(item.bar, <uint32_t> MAX_BAR)
+            while self.seen[i].shift < 63 and (<size_t> 1 << self.seen[i].shift) < item.longest:
+                self.seen[i].shift += 1
         return 0
 
     cdef int _check(self, size_t work) except -1 nogil:
@@ -148,18 +166,22 @@ cdef class ItemSearch:
         cdef size_t j, count, at, length = 0
         cdef Py_ssize_t i
         cdef const uint8_t *bytes
-        self._begin(table.entries.shape[0] + 1)
+        if self.num_stamps != <size_t> table.entries.shape[0] + 1 or self.counted > _NOTHING // 2:
+            self.num_stamps, self.counted = table.entries.shape[0] + 1, 0
+            self.stamps = <uint32_t *> resize(self.stamps, self.num_stamps, sizeof(uint32_t))
+            memset(self.stamps, 0, self.num_stamps * sizeof(uint32_t))
         with nogil:
             for i in range(batch.count):
-                self.stamp += 1
+                self.counted += 1
                 self.walk.read(batch.texts[i], batch.lengths[i])
                 while self.walk.more():
-                    count = c.lsh_find_wanted(&table.wanted, &self.walk.shingles, self.passed, self.hashes)
+                    count = c.lsh_find_wanted(self.kernels, &table.wanted, &self.walk.shingles, self.passed,
+                                              self.hashes)
                     for j in range(count):
                         bytes = self.walk.shingle(self.passed[j], &length)
                         at = table.first_equal(self.hashes[j], bytes, length)
-                        if at < <size_t> counts.shape[0] and self.seen[at].stamp != self.stamp:
-                            self.seen[at].stamp = self.stamp
+                        if at < <size_t> counts.shape[0] and self.stamps[at] != self.counted:
+                            self.stamps[at] = self.counted
                             counts[at] += 1
                     self._check(self.walk.shingles.count)
 
@@ -170,7 +192,7 @@ cdef class ItemSearch:
         """
         cdef Py_ssize_t i
         cdef size_t before
-        self._begin(self.table.count)
+        self._begin()
         self.num_hits = 0
         with nogil:
             for i in range(batch.count):
@@ -186,7 +208,7 @@ cdef class ItemSearch:
     def search_items(self, const int64_t[::1] numbers not None, const int64_t[::1] ranks not None):
         """Return the hits in some items of those whose rank is above theirs; places are those in normalised texts."""
         cdef Py_ssize_t i
-        self._begin(self.table.count)
+        self._begin()
         self.num_hits = 0
         with nogil:
             for i in range(numbers.shape[0]):
@@ -205,43 +227,65 @@ cdef class ItemSearch:
         return result
 
     cdef int _find_items(self, int64_t own, const int64_t *ranks) except -1 nogil:
-        """List the items but number `own` of whose shingles in the table the text has enough, in order.
+        """List the items but number `own` of whose shingles in the table the text has enough close together, in order.
 
         With `ranks`, only those whose rank is above that of item `own`, which is the text.
 
         Shingles are equal here if their hashes are; the windows decide by bytes.
         """
-        cdef const uint32_t *entry
-        cdef size_t j, count, at, met
-        cdef uint32_t item
-        cdef Seen *seen
+        cdef size_t j, count, start, stop, met
         self.stamp += 1
         self.num_found = 0
         while self.walk.more():
-            count = c.lsh_find_wanted(&self.table.wanted, &self.walk.shingles, self.passed, self.hashes)
-            for j in range(count):
-                c.lsh_prefetch(&self.table.directory[self.hashes[j] >> self.table.shift])
-            for j in range(count):
-                c.lsh_prefetch(&self.table.entries[self.table.start(self.hashes[j]), 0])
+            count = c.lsh_find_wanted(self.kernels, &self.table.wanted, &self.walk.shingles, self.passed, self.hashes)
+            count = c.lsh_keep_known(&self.table.by_hash, self.passed, self.hashes, count)
             met = self.walk.shingles.count
-            for j in range(count):
-                met += self.table.stop(self.hashes[j]) - self.table.start(self.hashes[j])
-                for at in range(self.table.start(self.hashes[j]), self.table.stop(self.hashes[j])):
-                    entry = &self.table.entries[at, 0]
-                    if entry[0] != <uint32_t> self.hashes[j]:
-                        continue
-                    item = entry[1]
-                    seen = &self.seen[item]
-                    if seen.stamp != self.stamp:
-                        seen[0] = Seen(self.stamp, 0, _NOTHING)
-                    if seen.entry != at and item != own and (ranks == NULL or ranks[item] > ranks[own]):
-                        seen.entry, seen.count = at, seen.count + 1
-                        if seen.count == self.table.items[item].bar:
-                            self._append_found(item)
+            stop = 0
+            while stop < count:
+                start, stop = stop, min(stop + AHEAD, count)
+                for j in range(start, stop):
+                    self._prefetch(self.hashes[j])
+                for j in range(start, stop):
+                    met += self._meet(self.hashes[j], self.walk.first + self.passed[j], own, ranks)
             self._check(met)
         if self.num_found:
             qsort(self.found, self.num_found, sizeof(uint32_t), _by_number)
         return 0
+
+    cdef void _prefetch(self, uint64_t hash) noexcept nogil:
+        """Prefetch what is known of the items that have a shingle."""
+        cdef size_t at
+        cdef const uint32_t *entries = self.table.by_hash.entries
+        for at in range(self.table.start(hash), self.table.stop(hash)):
+            if entries[2 * at] == <uint32_t> hash:
+                c.lsh_prefetch(&self.seen[entries[2 * at + 1]])
+
+    cdef size_t _meet(self, uint64_t hash, size_t unit, int64_t own, const int64_t *ranks) except? 0 nogil:
+        """Count a shingle, at a unit of the text, for the items that have it; return how many entries were read."""
+        cdef size_t at, start = self.table.start(hash), stop = self.table.stop(hash)
+        cdef const uint32_t *entries = self.table.by_hash.entries
+        cdef uint32_t item, part
+        cdef Seen *seen
+        for at in range(start, stop):
+            if entries[2 * at] != <uint32_t> hash:
+                continue
+            item = entries[2 * at + 1]
+            seen = &self.seen[item]
+            part = <uint32_t> (unit >> seen.shift)
+            if seen.stamp != self.stamp:
+                seen.stamp, seen.entry, seen.part, seen.here, seen.before = self.stamp, _NOTHING, part, 0, 0
+                seen.is_found = item == own or (ranks != NULL and ranks[item] <= ranks[own])
+            if seen.part != part:
+                seen.before = seen.here if part == seen.part + 1 else 0
+                seen.part, seen.here, seen.entry = part, 0, _NOTHING
+            if seen.is_found or seen.entry == at:
+                continue
+            seen.entry = at
+            seen.here += seen.here < MAX_BAR
+            if <uint32_t> seen.here + seen.before >= seen.bar:
+                seen.is_found = True
+                self._append_found(item)
+        return stop - start
 
     cdef int _append_found(self, uint32_t item) except -1 nogil:
         if self.num_found == self.found_room:
@@ -268,7 +312,7 @@ cdef class ItemSearch:
 
     cdef int _enter_items(self, size_t start, size_t stop, size_t total) except -1 nogil:
         """Make the works of some of the listed items, and a table and a filter of their shingles."""
-        cdef size_t i, j, length = 0, words = power_of_two(max(total * BITS // 64, <size_t> 1))
+        cdef size_t i, j, length = 0, words = power_of_two(max(total * BITS // 32, <size_t> 1))
         cdef const uint8_t *bytes
         cdef Known *known
         cdef Work *work
@@ -281,10 +325,10 @@ cdef class ItemSearch:
             self.works = <Work *> resize(self.works, stop - start, sizeof(Work))
             self.work_room = stop - start
         if words > self.word_room:
-            self.words = <uint64_t *> resize(self.words, words, sizeof(uint64_t))
+            self.words = <uint32_t *> resize(self.words, words, sizeof(uint32_t))
             self.word_room = words
-        memset(self.words, 0, words * sizeof(uint64_t))
-        self.wanted = c.lsh_wanted(0, c.lsh_filter(self.words, words - 1), c.lsh_filter(NULL, 0))
+        memset(self.words, 0, words * sizeof(uint32_t))
+        self.wanted = c.lsh_wanted(0, c.lsh_make_begins(self.words, words), c.lsh_filter(NULL, 0))
         self.num_owners = 0
         for i in range(stop - start):
             work = &self.works[i]
@@ -298,7 +342,7 @@ cdef class ItemSearch:
                     known = self.known.enter(self.hashes[j], bytes, length, &is_new)
                     if is_new:
                         known.counts = self.table.counts(bytes)
-                        c.lsh_filter_add_begin(&self.wanted.begins, c.lsh_begin_hash(bytes, length))
+                        c.lsh_begins_add(&self.wanted.begins, c.lsh_begin_value(bytes, length))
                     if not known.counts or (known.owner != _NOTHING and self.owners[known.owner].work == i):
                         continue
                     self.owners[self.num_owners] = Owner(i, known.owner, _NOTHING, _NOTHING, _MAX, 0)
@@ -314,7 +358,7 @@ cdef class ItemSearch:
         cdef uint32_t owner
         self.walk.begin(self.walk.text, self.walk.text_length, self.walk.is_ascii)
         while self.walk.more():
-            count = c.lsh_find_wanted(&self.wanted, &self.walk.shingles, self.passed, self.hashes)
+            count = c.lsh_find_wanted(self.kernels, &self.wanted, &self.walk.shingles, self.passed, self.hashes)
             moved = self.walk.shingles.count
             for j in range(count):
                 bytes = self.walk.shingle(self.passed[j], &length)

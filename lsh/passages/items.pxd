@@ -15,8 +15,9 @@ cdef struct Item:
 
 cdef struct Ranked:
     # A shingle of an item; those with a lower rank are looked up before others.
-    uint64_t rank, hash, begin
+    uint64_t rank, hash
     size_t place, length
+    uint32_t begin
 
 
 cdef size_t power_of_two(size_t least) noexcept nogil
@@ -38,8 +39,9 @@ cdef class ItemTable:
     cdef uint32_t[:, ::1] places     # where each is in its item, and its length; for a table of all shingles
     cdef uint32_t[::1] directory     # where the entries with some high bits begin
     cdef int shift
+    cdef c.lsh_entries by_hash
     cdef uint64_t[::1] hash_words
-    cdef uint64_t[::1] begin_words
+    cdef uint32_t[::1] begin_words
     cdef c.lsh_wanted wanted
 
     cdef Walk walk(self)
@@ -52,7 +54,7 @@ cdef class ItemTable:
                    bint all_shingles) except -1
     cdef int _distribute(self, const uint64_t[::1] hashes, const uint32_t[:, ::1] rows,
                          const uint32_t[:, ::1] places) except -1
-    cdef bint _choose(self, Ranked *ranked, size_t count, size_t taken) noexcept nogil
+    cdef size_t _choose(self, Item *item, Ranked *ranked) noexcept nogil
     cdef int _rank(self, size_t i, Walk walk, ShingleTable own, const uint8_t[::1] counters,
                    Ranked *ranked) except -1 nogil
     cdef size_t start(self, uint64_t hash) noexcept nogil

@@ -3,7 +3,7 @@
 
 An item is in a text if a window of the text has `need` of its shingles. Of `m` shingles, a window with `need` has
 at least `c` of any `m - need + c`; so only that many are in the table, those that the fewest items have. Where texts
-are bytes, most of these are chosen by the hash of how they begin, so that few shingles of a text have to be looked up.
+are bytes, nearly all of these are chosen by how they begin, so that few shingles of a text have to be looked up.
 """
 
 from cython cimport final
@@ -23,15 +23,16 @@ cdef enum:
     SCANNED = c.LSH_SCANNED  # shingles that are hashed at once
     MAX_COUNTERS = 1 << 26
     CHECKED = 1 << 12  # items between two checks for signals, or as many times SCANNED shingles
-    RARE = 100  # items that have a shingle, in twos, so that it is looked for only where the text begins as wanted
-    BAR = 16  # of this many shingles that a window needs, one is needed of those in the table
+    LONG = 12  # characters of shingles that are chosen by how they begin; shorter ones are in many texts
+    BAR = 16  # shingles that a window needs for each, after the second, that it needs of those in the table
     BITS = 8  # of a filter for each of its hashes, at least
+    MAX_BEGINS = 1 << 29  # so that their filter has at most 2**27 words
     GOOD = 0
     SHORT = 1
     FEW = 2
     COMMON = 3
 
-cdef double SPARE = 1.25  # times the shingles that an item needs in the table are to begin as wanted
+cdef double SPARE = 1.25  # times as many shingles begin as wanted as an item needs in the table
 cdef uint32_t _NOTHING = 0xFFFFFFFF
 cdef size_t _MAX = <size_t> -1
 
@@ -52,9 +53,9 @@ cdef int _by_rank(const void *a, const void *b) noexcept nogil:
     return (x > y) - (x < y)
 
 
-def _words(size_t count, size_t bits):
-    """Return empty words of a filter for so many hashes, with so many bits or more for each."""
-    return np.zeros(power_of_two(max(count * bits // 64, <size_t> 1)), np.uint64)
+def _words(size_t count, kind):
+    """Return empty words of a filter for so many hashes, with BITS bits or more for each."""
+    return np.zeros(power_of_two(max(count * BITS // (8 * np.dtype(kind).itemsize), <size_t> 1)), kind)
 
 
 # ---- items ----
@@ -148,9 +149,9 @@ cdef class ItemTable:
                     total += self.items[i].shingles
                 elif self.items[i].state == GOOD:
                     total += self.items[i].shingles - self.items[i].need + self.items[i].bar
-        if not (all_shingles or self.min_shared or self.unit == c.LSH_WORD):
+        if not (all_shingles or self.min_shared or self.unit == c.LSH_WORD or self.n < LONG):
             share = SPARE * (1 - self.threshold + 1.0 / BAR)
-        self.wanted.limit = <uint64_t> -1 if share >= 1 else <uint64_t> (share * 2.0 ** 64)
+        self.wanted.limit = _NOTHING if share >= 1 else <uint32_t> (share * 2.0 ** 32)
         self._fill(walk, own, counters, total, all_shingles)
 
     cdef int _check(self, size_t i) except -1 nogil:
@@ -187,7 +188,7 @@ cdef class ItemTable:
         longest = self.window * units
         item.longest = _MAX if longest >= 9e18 else max(units, <size_t> longest)
         item.need = self.min_shared if self.min_shared else self._least(item.shingles)
-        item.bar = 1 + (item.need - 1) // BAR
+        item.bar = min(item.need, 2 + (item.need - 1) // BAR)
         item.state = GOOD
         if units == 0:
             item.state = SHORT
@@ -214,7 +215,7 @@ cdef class ItemTable:
         cdef uint64_t[::1] hashes
         cdef uint32_t[:, ::1] rows, places
         cdef Ranked *ranked = NULL
-        cdef uint64_t *begins = NULL
+        cdef uint32_t *begins = NULL
         cdef size_t capacity = 0, begin_room = 0
         if total >= _NOTHING:
             raise OverflowError("the items have more than 2**32 shingles; search for them in parts")
@@ -234,11 +235,12 @@ cdef class ItemTable:
                     self._rank(i, walk, own, counters, ranked)
                     taken = item.shingles
                     if not all_shingles:
-                        taken = item.shingles - item.need + item.bar
-                        if not self._choose(ranked, item.shingles, taken):
+                        taken = self._choose(item, ranked)
+                        if not taken:
+                            taken = item.shingles - item.need + item.bar
                             if num_begins + taken > begin_room:
                                 begin_room = 2 * begin_room + taken
-                                begins = <uint64_t *> resize(begins, begin_room, sizeof(uint64_t))
+                                begins = <uint32_t *> resize(begins, begin_room, sizeof(uint32_t))
                             for j in range(taken):
                                 begins[num_begins + j] = ranked[j].begin
                             num_begins += taken
@@ -248,16 +250,18 @@ cdef class ItemTable:
                         if all_shingles:
                             places[at, 0], places[at, 1] = <uint32_t> ranked[j].place, <uint32_t> ranked[j].length
                         at += 1
-            self.begin_words = _words(num_begins, BITS)
-            self.wanted.begins = c.lsh_filter(&self.begin_words[0], self.begin_words.shape[0] - 1)
+            self.wanted.begins = c.lsh_make_begins(NULL, 0)
+            if num_begins:
+                self.begin_words = _words(min(num_begins, <size_t> MAX_BEGINS), np.uint32)
+                self.wanted.begins = c.lsh_make_begins(&self.begin_words[0], self.begin_words.shape[0])
             for i in range(num_begins):
-                c.lsh_filter_add_begin(&self.wanted.begins, begins[i])
+                c.lsh_begins_add(&self.wanted.begins, begins[i])
         finally:
             free(ranked)
             free(begins)
-        self.hash_words = _words(total, BITS)
+        self.hash_words = _words(at, np.uint64)
         self.wanted.hashes = c.lsh_filter(&self.hash_words[0], self.hash_words.shape[0] - 1)
-        self._distribute(hashes, rows, places)
+        self._distribute(hashes[:at], rows[:at], places[:at] if all_shingles else places)
         return 0
 
     cdef int _distribute(self, const uint64_t[::1] hashes, const uint32_t[:, ::1] rows,
@@ -283,28 +287,29 @@ cdef class ItemTable:
                 self.entries[at, 0], self.entries[at, 1] = rows[i, 0], rows[i, 1]
                 if places.shape[0]:
                     self.places[at, 0], self.places[at, 1] = places[i, 0], places[i, 1]
+        self.by_hash.directory, self.by_hash.shift = &self.directory[0], self.shift
+        if total:
+            self.by_hash.entries = &self.entries[0, 0]
         return 0
 
-    cdef bint _choose(self, Ranked *ranked, size_t count, size_t taken) noexcept nogil:
-        """Let `taken` shingles come first that begin as wanted.
+    cdef size_t _choose(self, Item *item, Ranked *ranked) noexcept nogil:
+        """Let shingles come first that begin as wanted; return how many. The item gets a lower bar if these are few.
 
-        Leaves all as they are, and returns False, where these are too few, or many items have them but not the others.
+        Leaves all as they are, and returns 0, where these are too few.
         """
-        cdef size_t i, chosen = 0
-        cdef uint64_t rarest = ranked[taken - 1].rank >> 56
-        for i in range(count):
-            if ranked[i].begin <= self.wanted.limit:
-                chosen += 1
-                if chosen == taken:
-                    break
-        if chosen < taken or ranked[i].rank >> 56 > max(2 * rarest, <uint64_t> RARE):
-            return False
+        cdef size_t i, last = 0, chosen = 0, missed = item.shingles - item.need, taken = missed + item.bar
+        for i in range(item.shingles):
+            if ranked[i].begin < self.wanted.limit and chosen < taken:
+                chosen, last = chosen + 1, i
+        if chosen <= missed:
+            return 0
+        item.bar = chosen - missed
         chosen = 0
-        for i in range(count):
-            if ranked[i].begin <= self.wanted.limit:
+        for i in range(last + 1):
+            if ranked[i].begin < self.wanted.limit:
                 ranked[chosen] = ranked[i]
                 chosen += 1
-        return True
+        return chosen
 
     cdef int _rank(self, size_t i, Walk walk, ShingleTable own, const uint8_t[::1] counters,
                    Ranked *ranked) except -1 nogil:
@@ -324,8 +329,8 @@ cdef class ItemTable:
                 own.enter(hashes[j], bytes, length, &is_new)
                 if is_new and self.counts(bytes):
                     others = counters[hashes[j] & mask] >> 1
-                    ranked[at] = Ranked(others << 56 | hashes[j] >> 8, hashes[j], c.lsh_begin_hash(bytes, length),
-                                        bytes - text, length)
+                    ranked[at] = Ranked(others << 56 | hashes[j] >> 8, hashes[j], bytes - text, length,
+                                        c.lsh_begin_value(bytes, length))
                     at += 1
             count = walk.more()
         if at:

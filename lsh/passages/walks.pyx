@@ -86,7 +86,7 @@ cdef class Walk:
         cdef size_t room = min(shingles.n, self.text_length) + SCANNED
         self.first += shingles.count
         if self.unit == c.LSH_BYTE or (self.unit == c.LSH_CHAR and self.is_ascii):
-            shingles.text = self.text + self.first
+            shingles.text, shingles.length = self.text + self.first, self.text_length - self.first
             shingles.starts, shingles.count = NULL, 0
             if self.text_length >= shingles.n and self.first <= self.text_length - shingles.n:
                 shingles.count = min(self.text_length - shingles.n + 1 - self.first, <size_t> SCANNED)

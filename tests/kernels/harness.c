@@ -824,6 +824,42 @@ static void check_anchors(void)
     }
 }
 
+/* The shingles of bytes that begin as wanted, by a limit or by a filter. */
+static void check_begins(void)
+{
+    enum { MOST = 300, WORDS = 64 };
+    const size_t n = between(4, 40), count = below(MOST + 1), length = count ? count + n - 1 : below(n);
+    uint8_t *text = at_edge(text_room, length);
+    uint32_t words[WORDS] = {0}, expected[MOST], found[MOST + LSH_LANES];
+    const uint32_t limit = below(4) ? (uint32_t)draw() & ~1u : 0;
+    const size_t num_words = (size_t)1 << below(7);
+    size_t total = 0;
+    lsh_wanted wanted = {limit, {NULL, 0}, {NULL, 0}};
+    const lsh_shingles shingles = {text, NULL, length, count, n, 0};
+    for (size_t i = 0; i < length; i++)
+        text[i] = (uint8_t)draw();
+    if (below(2)) {
+        wanted.begins = lsh_make_begins(words, num_words);
+        for (size_t i = below(40); i-- > 0;)
+            lsh_begins_add(&wanted.begins, (uint32_t)draw());
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t odd[4] = {0x9E3779B1u, 0x85EBCA77u, 0xC2B2AE3Du, 0x27D4EB2Fu};
+        const size_t bytes = n >= 16 ? 16 : n >= 8 ? 8 : 4;
+        uint32_t value = 0;
+        for (size_t j = 0; j < bytes; j++)
+            value += ((uint32_t)text[i + j] << 8 * (j % 4)) * odd[j / 4];
+        const size_t bit = (size_t)((uint64_t)value * (32 * num_words) >> 32);
+        if (value < limit || (wanted.begins.words && words[bit / 32] >> bit % 32 & 1))
+            expected[total++] = (uint32_t)i;
+    }
+    for (size_t l = 0; l < level_count; l++)
+        if (levels[l]->find_begins(&wanted, &shingles, found) != total || memcmp(found, expected, total * sizeof *found)) {
+            fprintf(stderr, "%s: beginnings differ, %zu shingles of %zu\n", levels[l]->level, count, n);
+            failures++;
+        }
+}
+
 static void check_whole_hashes(void)
 {
     const size_t size = below(200);
@@ -1153,6 +1189,8 @@ int main(int argc, char **argv)
             check_similar();
         for (int again = 0; again < 64; again++)
             check_anchors();
+        for (int again = 0; again < 64; again++)
+            check_begins();
         check_whole_hashes();
         check_buckets();
         for (int again = 0; again < 16; again++)

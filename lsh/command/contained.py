@@ -254,7 +254,7 @@ def _find(request: Request, watch: Stopwatch) -> dict[str, Any]:
 
     with ExitStack() as opened:
         items = _opened_items(opened, request)
-        added = [] if request.mark is None else [request.mark]
+        added = [] if request.mark is None else [files.Added(request.mark, "spans")]
         with_ids = written.tables["--hits"] is not None or written.report is not None
         run = outputs.open_run(opened, request, check, added, with_ids, shares, items, request.cut)
         watch.stage("preparing")

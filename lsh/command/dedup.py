@@ -29,7 +29,7 @@ from lsh.sketch.planning import Plan
 from lsh.terminal import console, indexing, inputs, options, outputs
 from lsh.terminal.inputs import TextStream
 from lsh.terminal.outputs import Outputs, Stopwatch
-from lsh.terminal.rows import IndexDocuments, added_values, cluster_rows, is_new, removed_rows, same_id
+from lsh.terminal.rows import IndexDocuments, added_values, cluster_rows, is_new, removed_rows, same_id, with_copies
 from lsh.typing import Keep
 
 if TYPE_CHECKING:  # most runs do not need it
@@ -48,6 +48,7 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "clusters",
     "dry_run",
     "mark",
+    "add_copies",
     "preset",
     "recall",
     "keep",
@@ -88,11 +89,21 @@ class Request(outputs.Request):
         The index of --against-index.
     mark : bool
         Whether all documents are written, with the kept one of each.
+    add_copies : bool
+        Whether the kept documents get the number of documents that they stand for.
     """
 
     index: Index | None
     matching: Matching | Containing
     mark: bool
+    add_copies: bool
+
+    @property
+    def marks(self) -> list[files.Added]:
+        """The fields of --mark."""
+        has_old = bool(self.references) or self.index is not None
+        fields = [files.Added("kept_id", "id"), files.Added("similarity", "number")]
+        return [*fields, *([files.Added("side", "text")] if has_old else [])] if self.mark else []
 
     @property
     def with_ids(self) -> bool:
@@ -131,6 +142,12 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         action="store_true",
         help="write all records, with two more fields: kept_id, the id of the kept document, and similarity; with "
         "--against also side. They are null or empty for a kept document",
+    )
+    parser.add_argument(
+        "--add-copies",
+        action="store_true",
+        help="write kept records with one more field, copies: the number of documents of INPUT that the record stands "
+        "for, itself included",
     )
     parser.add_argument("--clusters", metavar="FILE", help="write the clusters of two or more documents")
     options.add_matching(parser)
@@ -203,7 +220,19 @@ def _request(namespace: argparse.Namespace) -> Request:
     tables = ("--removed", "--clusters")
     sources, references = outputs.find_sources(namespace, written, reading, running.quiet, tables)
     given = outputs.given_options(namespace, OPTIONS_OF_REPORT, keep=keep)
-    return Request(sources, references, keep, reading, running, written, given, index, matching, namespace.mark)
+    return Request(
+        sources,
+        references,
+        keep,
+        reading,
+        running,
+        written,
+        given,
+        index,
+        matching,
+        namespace.mark,
+        namespace.add_copies,
+    )
 
 
 def _opened_index(namespace: argparse.Namespace, written: Outputs) -> Index | None:
@@ -245,7 +274,8 @@ def _containing(namespace: argparse.Namespace) -> Containing:
 def _deduplicate(request: Request, watch: Stopwatch) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read, decide and write; return the counts of the run, and its parameters."""
     with ExitStack() as opened:
-        added, with_ids = _added(request), request.with_ids
+        added, with_ids = list(request.marks), request.with_ids
+        added += [files.Added("copies", "count", "copies")] if request.add_copies else []
         run = outputs.open_run(opened, request, lambda found: _check_format(request, found), added, with_ids)
         texts, old, meter = run.texts, run.old, run.meter
         watch.stage("preparing")
@@ -272,8 +302,10 @@ def _check_format(request: Request, documents: files.Documents) -> None:
     if removed is not None and documents.format.name == files.FOLDER:
         raise ValueError("--removed-documents writes one file, and INPUT is a folder of texts; use --removed")
     inputs.check_output(documents, removed)
-    if request.mark and documents.format.name in (files.FOLDER, "txt"):
-        raise ValueError("--mark adds fields to records, and INPUT has none; use --removed")
+    for name, remedy in (("mark", "use --removed"), ("add_copies", "use --clusters")):
+        if getattr(request, name) and documents.format.name in (files.FOLDER, "txt"):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} adds fields to records, and INPUT has none; {remedy}")
 
 
 def _note_same_id(identity: bytes | None) -> None:
@@ -284,12 +316,6 @@ def _note_same_id(identity: bytes | None) -> None:
             f"documents that the index has under the same id, such as {shown!r}, were removed: if INPUT was added to "
             "the index before, OUTPUT lacks what was new then"
         )
-
-
-def _added(request: Request) -> list[str]:
-    """Return the names of the fields of --mark."""
-    has_old = bool(request.references) or request.index is not None
-    return ["kept_id", "similarity", *(["side"] if has_old else [])] if request.mark else []
 
 
 def _decide(
@@ -335,7 +361,9 @@ def _write(
     documents, texts = run.documents, run.texts
     removed_documents = own["--removed-documents"]
     with ExitStack() as opened:
-        values = added_values(result, texts, against) if request.mark else None
+        values: Any = added_values(result, texts, against) if request.mark else None
+        if request.add_copies:
+            values = with_copies(result, values, len(request.marks))
         written = np.ones_like(result.keep) if request.mark else result.keep
         outputs.write_documents(opened, run, written, values)
         if removed_documents is not None:

@@ -165,7 +165,7 @@ def _cut(request: Request, watch: Stopwatch) -> dict[str, Any]:
         shortening.check_documents(documents, written, request.mark, "--spans")
 
     with ExitStack() as opened:
-        added = [] if request.mark is None else [request.mark]
+        added = [] if request.mark is None else [files.Added(request.mark, "spans")]
         with_ids = request.spans is not None or written.report is not None
         run = outputs.open_run(opened, request, check, added, with_ids, STAGE_SHARES)
         texts, old, meter = run.texts, run.old, run.meter

@@ -40,6 +40,9 @@ class Deduplication(Immutable):
     labels : numpy.ndarray
         int64, shape ``(n,)``: for a removed document the position of its witness, for a kept one its own position; -1
         if the witness is one of the documents of `against`.
+    copies : numpy.ndarray
+        int64, shape ``(n,)``: how many documents of `texts` a kept one stands for, itself included; 0 for a removed
+        one. With the documents that have a witness in `against`, they add up to ``n``.
     removed : numpy.ndarray
         The removed documents in order, as a structured array: ``document`` (its position), ``kept`` (the position of
         its witness), their ``similarity``, and ``identical`` (whether they have the same bytes). With `against` also
@@ -92,6 +95,14 @@ class Deduplication(Immutable):
         labels[removed["document"]] = kept
         labels.flags.writeable = False
         return labels
+
+    @cached_property
+    def copies(self) -> NDArray[np.int64]:
+        """For how many documents of `texts` each stands; see the class. It is made at the first use, as `labels` is."""
+        labels = self.labels
+        copies = np.bincount(labels[labels >= 0], minlength=len(labels)).astype(np.int64, copy=False)
+        copies.flags.writeable = False
+        return copies
 
     @property
     def kept(self) -> NDArray[np.int64]:

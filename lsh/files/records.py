@@ -54,7 +54,26 @@ _ONE_DATE = re.compile(rf"({_DATE.decode()})(?:[Zz]|([+-])([01]\d|2[0-3]):?([0-5
 
 Ranks = np.ndarray[Any, Any]  # int64 or float64
 Rank = int | float
-Values = Sequence[bytes]  # of the added fields of a record: of several the first is an id, a single one is JSON
+Values = Sequence[bytes | None]  # of the added fields of a record: text of their kind, None for null
+
+
+class Added(NamedTuple):
+    """A field that is added to each record.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    kind : {"id", "number", "count", "text", "spans"}
+        What its values are: ids, which have the type of the ids of the records; floats; whole numbers; text; lists of
+        pairs of numbers, as JSON.
+    parameter : str, optional
+        The parameter that asks for it, as `lsh.base.errors.Parameter` has it.
+    """
+
+    name: str
+    kind: str
+    parameter: str = "added"
 
 
 class Format(NamedTuple):
@@ -198,8 +217,8 @@ class ReadOptions:
         they are counted.
     null_ids : bool, optional
         Whether a record whose id is null has its number as id (default), or an empty one.
-    added : tuple of str, optional
-        The names of the fields that `write_kept` adds; a header or a table that has one of them is an error.
+    added : tuple of Added, optional
+        The fields that `write_kept` adds; a header or a table that has one of these names is an error.
     """
 
     format: Format | None = None
@@ -214,7 +233,7 @@ class ReadOptions:
     missing: Missing = "error"
     pattern: str | None = None
     null_ids: bool = True
-    added: tuple[str, ...] = ()
+    added: tuple[Added, ...] = ()
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
@@ -246,15 +265,18 @@ class ReadOptions:
         """Return the named field of the id; ``None`` if none is named, or record numbers are the ids."""
         return None if self.id_field == NO_ID else self.id_field
 
-    @property
+    @cached_property
     def adds_ids(self) -> bool:
-        """Whether the first added field is an id, and others are text; a single field is in JSON."""
-        return len(self.added) > 1
+        """Whether an id is added."""
+        return any(field.kind == "id" for field in self.added)
 
     def clash(self, names: Iterable[str]) -> Message | None:
         """Return the error message if one of the names is that of an added field."""
-        found = next((name for name in names if name in self.added), None)
-        return None if found is None else f"it has a field {found!r}, which " + Parameter("added") + " adds; rename it"
+        added = {field.name: field.parameter for field in self.added}
+        found = next((name for name in names if name in added), None)
+        if found is None:
+            return None
+        return f"it has a field {found!r}, which " + Parameter(added[found]) + " adds; rename it"
 
     def default_id(self) -> str | None:
         """Return the field of the id that need not exist; ``None`` if one is named, or record numbers are the ids."""

@@ -288,25 +288,31 @@ class Tables:
                         report(file, file.position)
 
     def _with_names(self, name: str) -> Any:
-        """Return the schema with the added columns: the id, a float, strings.
+        """Return the schema with the added columns.
 
-        The id has the type of the ids; beside references, which may have others, it is a string. A single column holds
-        lists of pairs of numbers.
+        An id has the type of the ids; beside text, as with references, which may have other ids, it is a string.
         """
-        from pyarrow import field, float64, int64, list_, string, types
+        from pyarrow import field, float64, int64, list_, string
 
         added, schema = self._options.added, self._schema
-        if not self._options.adds_ids:
-            return schema.append(field(added[0], list_(list_(int64()))))
-        identity = self._columns(name, schema).identity
-        kind = int64() if identity is None else _without_view(self._type(name, schema, identity, ID_FIELD))
+        kinds = {"number": float64(), "count": int64(), "text": string(), "spans": list_(list_(int64()))}
+        if self._options.adds_ids:
+            kinds["id"] = string() if any(one.kind == "text" for one in added) else self._type_of_ids(name)
+        for one in added:
+            schema = schema.append(field(one.name, kinds[one.kind]))
+        return schema
+
+    def _type_of_ids(self, name: str) -> Any:
+        from pyarrow import int64, types
+
+        identity = self._columns(name, self._schema).identity
+        if identity is None:
+            return int64()
+        kind = _without_view(self._type(name, self._schema, identity, ID_FIELD))
         kind = kind.value_type if types.is_dictionary(kind) else kind
         if types.is_null(kind) or (types.is_integer(kind) and kind.bit_width < 64):  # row numbers are ids, too
-            kind = int64()
-        kinds = [string() if len(added) > 2 else kind, float64(), *[string()] * len(added)]
-        for column, one in zip(added, kinds):
-            schema = schema.append(field(column, one))
-        return schema
+            return int64()
+        return kind
 
     @contextmanager
     def _opened(self, file: Input) -> Iterator[_Parquet | _Arrow]:

@@ -20,7 +20,7 @@ import re
 import sys
 import threading
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import ClassVar, NamedTuple
 
@@ -181,13 +181,13 @@ class _Separated(Reader):
 
     def added_names(self, header: bytes) -> tuple[bytes, int]:
         """Return the cells of the names of the added columns, and the size of the line end after them."""
-        return self._ended(header, [name.encode() for name in self.options.added])
+        return self._ended(header, [field.name.encode() for field in self.options.added])
 
     def added_values(self, raw: bytes, values: Values | None) -> tuple[bytes, int]:
         """Return the added cells, empty ones for ``None``, and the size of the line end after them."""
-        return self._ended(raw, [b""] * len(self.options.added) if values is None else values)
+        return self._ended(raw, [value or b"" for value in values or [None] * len(self.options.added)])
 
-    def _ended(self, raw: bytes, cells: Values) -> tuple[bytes, int]:
+    def _ended(self, raw: bytes, cells: Sequence[bytes]) -> tuple[bytes, int]:
         """Return more cells of a record, and the size of its line end."""
         end = len(raw) - len(without_end(raw))
         return self._delimiter.encode().join([b"", *map(self._written, cells)]), end
@@ -447,9 +447,9 @@ class JsonLines(Reader):
         self._absent: InputError | None = None  # the error if none has
         self._names: list[str] = []  # of the fields of the first record
         self._has_ids = False  # whether any record has the field of the id
-        names = "|".join(map(re.escape, options.added))
+        names = "|".join(re.escape(field.name) for field in options.added)
         self._clashing = re.compile(rf'"(?:{names})"|\\u[^"]*"\s*:'.encode())  # what may be the key of an added field
-        self._nulls = self._fields_of(["null"] * len(options.added))
+        self._nulls = self._fields_of([None] * len(options.added), False)
 
     @property
     def is_ready(self) -> bool:
@@ -551,8 +551,7 @@ class JsonLines(Reader):
     def added_values(self, raw: bytes, values: Values | None) -> tuple[bytes, int]:
         """Return the added fields, which are before the closing brace, and the number of bytes from that on.
 
-        An added id is a number if it reads as one and the id of the record is a number, such as that of the record. A
-        single added field is given in JSON.
+        An added id is a number if it reads as one and the id of the record is a number, such as that of the record.
         """
         end = len(raw) - len(raw.rstrip(b" \t\r\n")) + 1
         has_id = values is not None and self.options.adds_ids
@@ -566,20 +565,21 @@ class JsonLines(Reader):
         comma = b"" if raw[:-end].rstrip().endswith(b"{") else b", "
         if values is None:
             return comma + self._nulls, end
-        if not has_id:
-            return comma + self._fields_of(map(decoded, values)), end
-        identity, similarity, *others = map(decoded, values)
-        shown = identity if is_number and _NUMBER.fullmatch(identity) else json.dumps(identity)
-        return comma + self._fields_of((shown, similarity, *map(json.dumps, others))), end
+        return comma + self._fields_of(values, bool(is_number)), end
 
     def shortened(self, raw: bytes, cuts: Array) -> bytes:
         """Return a line with the string of its text without some runs; all other bytes stay."""
         assert self._fields is not None
         return shortened(raw, self._fields[0], cuts)
 
-    def _fields_of(self, values: Iterable[str]) -> bytes:
-        """Return added fields, given their values in JSON."""
-        return ", ".join(f'"{name}": {value}' for name, value in zip(self.options.added, values)).encode()
+    def _fields_of(self, values: Values, has_numbers: bool) -> bytes:
+        """Return added fields, with ids that are numbers if these are."""
+        parts = []
+        for field, value in zip(self.options.added, values):
+            shown = "null" if value is None else decoded(value)
+            is_text = field.kind == "text" or (field.kind == "id" and not (has_numbers and _NUMBER.fullmatch(shown)))
+            parts.append(f'"{field.name}": {json.dumps(shown) if is_text and value is not None else shown}')
+        return ", ".join(parts).encode()
 
     def _first_id(self, raw: bytes) -> bool | None:
         """Tell whether the id of a line is a number, ``None`` if it is not plainly the first field."""

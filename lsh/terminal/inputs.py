@@ -278,7 +278,7 @@ def open_documents(
     others: Sequence[files.Sources] = (),
     budget: MemoryBudget | None = None,
     null_ids: bool = True,
-    added: Sequence[str] = (),
+    added: Sequence[files.Added] = (),
 ) -> files.Documents:
     """Open documents, which the caller closes.
 

@@ -296,7 +296,7 @@ def open_run(
     opened: ExitStack,
     request: Request,
     check: Callable[[files.Documents], None],
-    added: Sequence[str],
+    added: Sequence[files.Added],
     with_ids: bool,
     shares: Mapping[str, float] = SHARES,
     old: TextStream | None = None,
@@ -312,8 +312,8 @@ def open_run(
         The run.
     check : callable
         Checks that the outputs suit the documents of INPUT.
-    added : sequence of str
-        The names of the fields that are added to each document.
+    added : sequence of Added
+        The fields that are added to each document.
     with_ids : bool
         Whether ids of documents are used.
     shares : mapping of str to float, optional

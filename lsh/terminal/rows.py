@@ -84,6 +84,17 @@ def added_values(
     yield from repeat(None, len(result) - position)
 
 
+def with_copies(
+    result: lsh.Deduplication, values: Iterator[files.Values | None] | None, num_values: int
+) -> Iterator[files.Values]:
+    """Yield for how many documents each kept one stands, after the other values of all documents if there are any."""
+    copies = result.copies if values is not None else result.copies[result.keep]
+    others = repeat(None) if values is None else values
+    for first in range(0, len(copies), MAX_ROWS):
+        for number, row in zip(copies[first : first + MAX_ROWS].tolist(), others):
+            yield *(row or [None] * num_values), str(number).encode() if number else None
+
+
 def _kept_cells(
     result: lsh.Deduplication, texts: TextStream, against: TextStream | IndexDocuments, others: Positions = NONE
 ) -> Iterator[tuple[Removed, Ids, list[list[bytes]]]]:

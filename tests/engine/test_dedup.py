@@ -17,6 +17,7 @@ import random
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import date, datetime
 from functools import lru_cache
@@ -68,6 +69,8 @@ def check_whole(result, total: int) -> None:
     assert all(kept >= total or result.keep[kept] for kept, _, _ in removed.values())
     labels = [removed[i][0] if i in removed else i for i in range(total)]
     assert result.labels.tolist() == [label if label < total else -1 for label in labels]
+    counts = Counter(labels)
+    assert result.copies.tolist() == [counts[i] for i in range(total)]
     members: dict[int, list[int]] = {}
     for document in sorted(removed):
         if removed[document][0] < total:

@@ -1,4 +1,4 @@
-"""`lsh dedup --mark`: all records are written, with the id of the kept document and the similarity."""
+"""Fields that `lsh dedup` adds: --mark, the kept document and the similarity; --add-copies, how many it stands for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import csv
 import gzip
 import io
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from reading import write_records
@@ -105,6 +107,39 @@ def test_a_folder_of_shards_and_references(tmp_path):
     assert len((tmp_path / "removed.tsv").read_text().splitlines()) == 3
 
 
+def records_of(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".parquet":
+        from pyarrow import parquet
+
+        return parquet.read_table(path).to_pylist()
+    if path.suffix == ".csv":
+        return list(csv.DictReader(io.StringIO(path.read_text())))
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+def test_copies(tmp_path, form):
+    """Kept records say for how many they stand, alone or after the other fields; no record changes otherwise."""
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    write_records(tmp_path / f"a.{form}", [{"id": i, "text": text} for i, text in enumerate(TEXTS)])
+    done(tmp_path, "dedup", f"a.{form}", "-o", f"plain.{form}", "-q")
+    done(tmp_path, "dedup", f"a.{form}", "-o", f"out.{form}", "--add-copies", "-q")
+    marked(tmp_path, f"a.{form}", "--add-copies")
+    found = [records_of(tmp_path / f"{name}.{form}") for name in ("out", "out.a")]
+    copies = [3, 2, None, None, None, 1]
+    if form == "csv":
+        copies = ["" if one is None else str(one) for one in copies]
+    assert [one["copies"] for one in found[0]] == [one for one in copies if one]
+    assert [one["copies"] for one in found[1]] == copies
+    assert list(found[1][0]) == ["id", "text", "kept_id", "similarity", "copies"]
+    if form == "jsonl":
+        assert (
+            re.sub(rb', "copies": \d', b"", (tmp_path / "out.jsonl").read_bytes())
+            == (tmp_path / "plain.jsonl").read_bytes()
+        )
+
+
 def test_what_has_no_place_for_fields(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": "\\"kept_id\\""}\n{"text": "b", "kept_id": 1}\n')
     error = refused(tmp_path, "dedup", "a.jsonl", "-o", "b.jsonl", "--mark", "--field", "text")
@@ -181,6 +216,6 @@ def test_a_column_that_exists_is_an_error_before_the_work(tmp_path, name):
     write_records(tmp_path / name, [{"text": A, "similarity" if name.endswith("csv") else "kept_id": 1}])
     if name.endswith("jsonl"):
         (tmp_path / name).write_text('{"text": "a text", "kept\\u005fid": 1}\n')
-    error = refused(tmp_path, "dedup", name, "--dry-run", "--mark", "--field", "text")
+    error = refused(tmp_path, "dedup", name, "--dry-run", "--mark", "--add-copies", "--field", "text")
     field = "similarity" if name.endswith("csv") else "kept_id"
     assert f"it has a field '{field}', which --mark adds; rename it" in error

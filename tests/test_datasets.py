@@ -1,16 +1,19 @@
-"""Columns of Hugging Face's package ``datasets``, read by their Arrow table."""
+"""Columns of Hugging Face's package ``datasets``, read by their Arrow table, and `lsh.adapters.datasets`."""
 
 from __future__ import annotations
 
+import doctest
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from running import environment
 
 import lsh
+from lsh.adapters import datasets as adapter
 from lsh.text import collections
 
 datasets = pytest.importorskip("datasets", reason="datasets is not installed; see .ci/requirements-remote.txt")
@@ -129,3 +132,92 @@ def test_memory_does_not_grow_by_the_texts(tmp_path):
     grown, count, num_kept = map(int, result.stdout.split())
     assert (count, num_kept) == (3000, 3000)
     assert grown < size / 4, f"{grown:,} of {size:,} bytes"
+
+
+# ---- the adapter ----
+
+VIEWS_OF_ROWS = ["select", "shuffle", "numpy", "nothing"]
+
+
+@pytest.fixture
+def rows(dataset):
+    draw = random.Random(1)
+    stars = [draw.randrange(1000) for _ in range(300)]
+    dates = [np.datetime64("2026-01-01", "us") + np.timedelta64(one, "h") for one in stars]
+    return dataset.add_column("stars", stars).add_column("date", dates)
+
+
+@pytest.mark.parametrize("view", VIEWS_OF_ROWS)
+@pytest.mark.parametrize("keep", ["first", "longest", "stars", "date"])
+def test_the_rows_of_the_library_stay(rows, view, keep):
+    seen = VIEWS[view](rows)
+    values = seen.with_format(None)["stars"][:] if keep in ("stars", "date") else keep
+    result = lsh.deduplicate([str(text) for text in seen["text"]], 0.95, keep=values)
+    unique = adapter.deduplicate(seen, "text", 0.95, keep=keep, add_copies=True)
+    assert unique.with_format(None)["id"][:] == seen.select(result.kept).with_format(None)["id"][:]
+    assert unique.with_format(None)["copies"][:] == result.copies[result.keep].tolist()
+    pairs = adapter.find_pairs(seen, "text", 0.95)
+    expected = lsh.find_pairs([str(text) for text in seen["text"]], 0.95)
+    assert list(zip(*(pairs[name][:] for name in ("id1", "id2", "similarity")))) == list(expected)
+
+
+def test_marks_name_the_kept_row(rows):
+    new, old = rows.select(range(200)), rows.select(range(200, 300))
+    marked = adapter.deduplicate(new, "text", 0.9, against=old, id="id", mark=True, add_copies=True)
+    result = lsh.deduplicate(new["text"], 0.9, against=old["text"])
+    expected = dict.fromkeys(range(200))
+    for document, kept, similarity, _, side in result.removed.tolist():
+        expected[document] = (kept + (200 if side == "old" else 0), similarity, side)
+    found = list(zip(*(marked[name][:] for name in ("kept_id", "similarity", "side"))))
+    assert found == [expected[i] or (None, None, None) for i in range(200)]
+    assert marked["copies"][:] == [int(one) or None for one in result.copies]
+    assert marked["text"][:] == new["text"][:]
+    pairs = adapter.find_pairs(new, "text", 0.9, others=old, id="id")
+    assert min(pairs["id2"]) >= 200 > max(pairs["id1"])
+
+
+def test_each_split_by_itself(rows):
+    splits = rows.train_test_split(0.2, seed=0)
+    unique = adapter.deduplicate(splits, "text", 0.9)
+    assert type(unique) is type(splits)
+    for name, split in splits.items():
+        assert unique[name]["id"][:] == adapter.deduplicate(split, "text", 0.9)["id"][:]
+
+
+@pytest.mark.parametrize("add", [False, True])
+def test_a_stream_without_what_is_known(rows, tmp_path, add):
+    with lsh.Screen.create(tmp_path / "known", 0.9) as known:
+        known.submit(rows["text"][0], "old")
+        stream = adapter.screen(rows.to_iterable_dataset(), known, id="id" if add else None)
+        passed = [row["id"] for row in stream]
+        assert 0 not in passed
+        assert len(known.index) == 1 + (len(passed) if add else 0)
+        if add:
+            assert all(known.check(text).decision == "reject" for text in rows["text"])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda d: adapter.deduplicate(d, "texts"), "dataset must have the column 'texts', got the columns id, text,"),
+        (
+            lambda d: adapter.deduplicate(d, keep="star"),
+            "keep must be 'first', 'last', 'longest', numbers, or a column",
+        ),
+        (lambda d: adapter.deduplicate(d, against=[]), "against must be a datasets.Dataset, got list"),
+        (lambda d: adapter.deduplicate(d.to_iterable_dataset()), "got IterableDataset; use screen for a stream"),
+        (lambda d: adapter.deduplicate(d.rename_column("other", "copies"), add_copies=True), "has a column 'copies'"),
+        (lambda d: adapter.find_pairs(d, id="key"), "dataset must have the column 'key'"),
+        (lambda d: adapter.screen(d, "known"), "screen must be a Screen, got str; for a path, use lsh.Screen.open"),
+    ],
+)
+def test_bad_arguments(rows, call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call(rows)
+
+
+def test_the_page(monkeypatch):
+    folder = Path(__file__).resolve().parents[1]
+    monkeypatch.chdir(folder / "examples")
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert doctest.testfile(str(folder / "docs" / "datasets.md"), module_relative=False, optionflags=flags).failed == 0

@@ -38,6 +38,7 @@ ROOMS = {
     "passages": 6,
     "store": 6,
     "report": 7,
+    "adapters": 7,
     "spark": 7,
     "terminal": 9,
     "command": 10,

@@ -41,6 +41,7 @@ def collections() -> None:
     assert_type(result.keep, NDArray[np.bool_])
     assert_type(result.kept, NDArray[np.int64])
     assert_type(result.labels, NDArray[np.int64])
+    assert_type(result.copies, NDArray[np.int64])
     assert_type(result.clusters(), list[NDArray[np.int64]])
     assert_type(len(result), int)
     assert_type(result.summary(), dict[str, Any])

@@ -1,0 +1,1 @@
+"""Adapters: the library in the pipelines of other packages, a module for each, which imports its package when used."""

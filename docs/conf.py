@@ -93,9 +93,10 @@ def read_page(app, name, content):
 
 
 def note_parameters(app, what, name, documented, options, lines):
-    """Note the names of the parameters, to which docstrings refer."""
+    """Note the names of the parameters, and of the attributes of a class, to which docstrings refer."""
     if what in ("class", "function", "method"):
-        app.env.parameters = getattr(app.env, "parameters", set()) | {*inspect.signature(documented).parameters}
+        names = {*inspect.signature(documented).parameters, *getattr(documented, "__annotations__", ())}
+        app.env.parameters = getattr(app.env, "parameters", set()) | names
 
 
 def sign(app, what, name, documented, options, signature, returned):

@@ -18,7 +18,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = {  # modules whose examples require an optional package
     "lsh.engine.result": "pandas",
     "lsh.report.plot": "matplotlib",
-    "lsh.spark._tasks": "pyarrow",
+    "lsh.stages.tasks": "pyarrow",
 }
 EXAMPLES = {  # the least number of examples on each page
     "README.md": 15,

@@ -40,6 +40,7 @@ ROOMS = {
     "report": 7,
     "adapters": 7,
     "spark": 7,
+    "stages": 6,
     "terminal": 9,
     "command": 10,
 }

@@ -302,23 +302,23 @@ class _Run(NamedTuple):
         """Return the removed documents."""
         from pyspark.sql.types import BooleanType, DoubleType, StringType, StructType
 
-        from lsh.spark import _tasks
+        from lsh.stages import tasks
 
         kind = self.sources[0].id_type
         schema = StructType().add("id", kind).add("kept_id", kind)
         schema = schema.add("similarity", DoubleType()).add("identical", BooleanType())
         schema = schema.add("side", StringType()) if len(self.sources) == 2 else schema
-        return self._decided(_tasks.decide, schema, in_rounds=True)
+        return self._decided(tasks.decide, schema, in_rounds=True)
 
     def pairs(self) -> DataFrame:
         """Return the pairs."""
         from pyspark.sql.types import DoubleType, StructType
 
-        from lsh.spark import _tasks
+        from lsh.stages import tasks
 
         kind = self.sources[0].id_type
         schema = StructType().add("id1", kind).add("id2", kind).add("similarity", DoubleType())
-        return self._decided(_tasks.pair, schema)
+        return self._decided(tasks.pair, schema)
 
     def described(self, frame: DataFrame, id: str) -> DataFrame:
         """Return a DataFrame with the parameters in the metadata of a column."""

@@ -33,25 +33,25 @@ def large_components(table: DataFrame) -> list[int]:
 
 
 def removed(members: DataFrame, matching: Matching, max_memory: int | str | None, has_old: bool) -> DataFrame:
-    """Return the removed documents of large components, as rows of `lsh.spark._tasks.decide`.
+    """Return the removed documents of large components, as rows of `lsh.stages.tasks.decide`.
 
     Parameters
     ----------
     members : pyspark.sql.DataFrame
         (node, old, id, text) of all members of the components, in order of the walk.
     matching, max_memory, has_old
-        As for `lsh.spark._tasks.decide`.
+        As for `lsh.stages.tasks.decide`.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    from lsh.spark import _tasks
+    from lsh.stages import tasks
 
     ranked = _stages.saved(members).withColumn("rank", f.monotonically_increasing_id())  # ascends in this order
     copies = Window.partitionBy("node", "text")
     known = _stages.saved(ranked.withColumn("first", f.min("rank").over(copies)))
     if known.where("old is null").limit(1).count():
-        raise ValueError(_tasks.CHANGED)
+        raise ValueError(tasks.CHANGED)
     state = known.where("rank = first").select(
         "rank", "old", "text", f.lit(None).cast("long").alias("kept"), f.lit(None).cast("double").alias("similarity")
     )
@@ -63,23 +63,23 @@ def _in_rounds(state: DataFrame, matching: Matching, max_memory: int | str | Non
     """Decide distinct documents; return (rank, kept, similarity) of the removed ones."""
     from pyspark.sql import functions as f
 
-    from lsh.spark import _tasks
+    from lsh.stages import tasks
 
     schema = STATE.format(state.schema["text"].dataType.simpleString())
     (counted,) = state.agg(f.count("rank"), f.avg(f.octet_length("text"))).collect()
-    tasks = min(_stages.num_partitions(state.sparkSession), -(-counted[0] // LARGE))  # a batch is read in each of them
-    state = _stages.saved(state.repartition(max(tasks, 1), "rank"))
+    num_tasks = min(_stages.num_partitions(state.sparkSession), -(-counted[0] // LARGE))  # each reads a batch
+    state = _stages.saved(state.repartition(max(num_tasks, 1), "rank"))
     size = max(LARGE, counted[0] // MOST_ROUNDS)
     size = max(min(size, int(BATCH_BYTES / max(counted[1] or 1.0, 1.0))), 1)
     done: list[DataFrame] = []
-    decide: Callable[..., Any] = partial(_tasks.decide_batch, matching, max_memory)
+    decide: Callable[..., Any] = partial(tasks.decide_batch, matching, max_memory)
     while True:
         batch = state.where("kept is null").orderBy("rank").limit(size).select("rank", "old", "text").coalesce(1)
         decided = batch.mapInArrow(decide, "last long, kept binary, removed binary").collect()
         if not decided:
             break
         ((last, kept, gone),) = decided
-        compare: Callable[..., Any] = partial(_tasks.compare_batch, matching, max_memory, bytes(kept), bytes(gone))
+        compare: Callable[..., Any] = partial(tasks.compare_batch, matching, max_memory, bytes(kept), bytes(gone))
         state = _stages.saved(state.mapInArrow(compare, schema))
         done.append(state.where(f"rank <= {last}").select("rank", "kept", "similarity"))  # nothing before it is kept
         state = state.where(f"rank > {last}")

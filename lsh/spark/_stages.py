@@ -1,6 +1,6 @@
 """The stages of a Spark job, as DataFrames: keys, links, components, members, and rows for the decisions.
 
-`lsh.spark._tasks` has what the tasks compute. The tables of links and of components are stored (checkpoints). All
+`lsh.stages.tasks` has what the tasks compute. The tables of links and of components are stored (checkpoints). All
 others are computed from them when the result is used. Nothing that grows with the corpus is collected.
 """
 
@@ -348,16 +348,16 @@ def links(sources: list[SourceFrame], matching: Matching, documents: int) -> tup
     """
     from pyspark.sql import functions as f
 
-    from lsh.spark import _tasks
+    from lsh.stages import tasks
 
     spark = sources[0].frame.sparkSession
     bits = min(max(MIN_RANGE_BITS, (4 * num_partitions(spark) - 1).bit_length()), 16)
     texts = [source.frame.select(column(source.text).alias("text")) for source in sources]
     every = texts[0] if len(texts) == 1 else texts[0].unionAll(texts[1])
-    keys = every.mapInArrow(partial(_tasks.fingerprint, matching, bits), "range int, data binary")
-    size = documents * matching.bands.num_bands * 8 * (2 + _tasks.num_words(matching))
-    tasks = max(min(num_partitions(spark), -(-size // TASK_BYTES)), 1)
-    table = saved(_sorted(keys, tasks, "range").mapInArrow(partial(_tasks.link, matching, bits), LINKS))
+    keys = every.mapInArrow(partial(tasks.fingerprint, matching, bits), "range int, data binary")
+    size = documents * matching.bands.num_bands * 8 * (2 + tasks.num_words(matching))
+    num_tasks = max(min(num_partitions(spark), -(-size // TASK_BYTES)), 1)
+    table = saved(_sorted(keys, num_tasks, "range").mapInArrow(partial(tasks.link, matching, bits), LINKS))
     nulls, left_out = (f.sum(f.when(f.expr(f"b is null and a {sign} 0"), f.col("a"))) for sign in "><")
     (counts,) = table.agg(f.count("b"), f.approx_count_distinct("b", 0.02), nulls, left_out).collect()
     if matching.missing == "error" and counts[2]:
@@ -386,14 +386,14 @@ def _refuse_nulls(sources: list[SourceFrame], count: int) -> None:
 
 def components(table: DataFrame, num_links: int, num_nodes: int, max_nodes: int) -> DataFrame:
     """Return (node, component) for the nodes of the links, with the least node as the number of a component."""
-    from lsh.spark import _tasks
+    from lsh.stages import tasks
 
     partitions = min(num_partitions(table.sparkSession), -(-num_links // ROUND_LINKS))
     if num_nodes > max_nodes:
         found = _stars(table)
     else:
         while True:
-            table = _sorted(table, partitions, "a", "b", "a").mapInArrow(_tasks.connect, LINKS)
+            table = _sorted(table, partitions, "a", "b", "a").mapInArrow(tasks.connect, LINKS)
             if partitions == 1:
                 break
             partitions = -(-partitions // FAN_IN)
@@ -402,17 +402,17 @@ def components(table: DataFrame, num_links: int, num_nodes: int, max_nodes: int)
 
 
 def _stars(table: DataFrame) -> DataFrame:
-    """Reduce links by large stars and small stars in turn until nothing changes; see `lsh.spark._tasks`."""
+    """Reduce links by large stars and small stars in turn until nothing changes; see `lsh.stages.tasks`."""
     from pyspark.sql import functions as f
 
-    from lsh.spark import _tasks
+    from lsh.stages import tasks
 
     edges, before = table.where("a < b"), None
     for _ in range(MAX_ROUNDS):
         both = edges.selectExpr("a as u", "b as v").unionAll(edges.selectExpr("b as u", "a as v"))
-        larger = _sorted(both, None, "u", "u", "v").mapInArrow(_tasks.large_star, LINKS)
+        larger = _sorted(both, None, "u", "u", "v").mapInArrow(tasks.large_star, LINKS)
         smaller = larger.selectExpr("greatest(a, b) as u", "least(a, b) as v")
-        edges = saved(_sorted(smaller, None, "u", "u", "v").mapInArrow(_tasks.small_star, LINKS).distinct())
+        edges = saved(_sorted(smaller, None, "u", "u", "v").mapInArrow(tasks.small_star, LINKS).distinct())
         now = edges.agg(f.count("a"), f.bit_xor(f.xxhash64("a", "b"))).collect()
         if now == before:
             every = edges.unionAll(table.where("a = b"))
@@ -423,11 +423,11 @@ def _stars(table: DataFrame) -> DataFrame:
 
 def member_filter(table: DataFrame, count: int) -> bytes:
     """Return a Bloom filter of the nodes of a table of components."""
-    from lsh.spark import _tasks
+    from lsh.stages import tasks
 
-    words = _tasks.filter_words(count, MAX_FILTER)
-    parts = table.select("node").coalesce(8).mapInArrow(partial(_tasks.fill_filter, words), "data binary")
-    (row,) = parts.repartition(1).mapInArrow(partial(_tasks.join_filters, words), "data binary").collect()
+    words = tasks.filter_words(count, MAX_FILTER)
+    parts = table.select("node").coalesce(8).mapInArrow(partial(tasks.fill_filter, words), "data binary")
+    (row,) = parts.repartition(1).mapInArrow(partial(tasks.join_filters, words), "data binary").collect()
     return bytes(row["data"])
 
 
@@ -440,7 +440,7 @@ def members(
     """
     from pyspark.sql import functions as f
 
-    from lsh.spark import _tasks
+    from lsh.stages import tasks
 
     rows: list[DataFrame] = []
     for number, source in enumerate(sources):
@@ -449,7 +449,7 @@ def members(
         value = keep if number == 0 else f.lit(None).cast(rows[0].schema["keep"].dataType)
         rows.append(source.frame.select(*columns, value.alias("keep"), f.lit(number == 1).alias("old")))
     every = rows[0] if len(rows) == 1 else rows[0].unionAll(rows[1])
-    near = every.mapInArrow(partial(_tasks.choose_members, matching, filter_), _with_node(every))
+    near = every.mapInArrow(partial(tasks.choose_members, matching, filter_), _with_node(every))
     return near.join(table, "node", "right"), [f.col("old").desc(), f.col("keep").desc_nulls_last(), f.col("id")]
 
 

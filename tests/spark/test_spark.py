@@ -43,7 +43,8 @@ from pyspark.sql import SparkSession  # noqa: E402
 from pyspark.sql import functions as f  # noqa: E402
 
 import lsh.spark  # noqa: E402
-from lsh.spark import _rounds, _stages, _tasks  # noqa: E402
+from lsh.spark import _rounds, _stages  # noqa: E402
+from lsh.stages import tasks  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"
@@ -466,7 +467,7 @@ def test_retried_tasks(spark, monkeypatch, tmp_path, kill):
     """Each task of each stage, and of the star algorithm, fails at its first attempt."""
     stars = ("large_star", "small_star")
     for name in (*TASKS, *stars):
-        monkeypatch.setattr(_tasks, name, partial(failing_once, getattr(_tasks, name), str(tmp_path), kill))
+        monkeypatch.setattr(tasks, name, partial(failing_once, getattr(tasks, name), str(tmp_path), kill))
     assert collected(lsh.spark.removed(frame_of(spark, TEXTS))) == rows_of(TEXTS)
     assert {path.name.split()[0] for path in tmp_path.iterdir()} == set(TASKS)
     if kill:
@@ -482,7 +483,7 @@ def leaving_out(task: Any, *arguments: Any) -> Any:
 
 def test_comparisons_that_are_left_out_are_a_warning(spark, monkeypatch):
     """Its line is that of the caller."""
-    monkeypatch.setattr(_tasks, "link", partial(leaving_out, _tasks.link))
+    monkeypatch.setattr(tasks, "link", partial(leaving_out, tasks.link))
     with pytest.warns(RuntimeWarning, match="comparisons left out in buckets of more than 65,536 texts") as found:
         assert collected(lsh.spark.removed(frame_of(spark, TEXTS[:50]))) == rows_of(TEXTS[:50])
     assert found[0].filename == __file__
@@ -493,7 +494,7 @@ def test_comparisons_that_are_left_out_are_a_warning(spark, monkeypatch):
 
 def measured(task: Any, folder: str, *arguments: Any) -> Any:
     """A task that writes the peak of the memory of its process, without mapped files, to a file."""
-    from lsh.spark import _tasks as installed  # in the worker
+    from lsh.stages import tasks as installed  # in the worker
 
     installed.HELD_BYTES = 1 << 24
     peak, done = 0, threading.Event()
@@ -518,7 +519,7 @@ def peaks(monkeypatch, tmp_path):
     folder = tmp_path / "peaks"
     folder.mkdir()
     for name in (*TASKS, *IN_ROUNDS):
-        monkeypatch.setattr(_tasks, name, partial(measured, getattr(_tasks, name), str(folder)))
+        monkeypatch.setattr(tasks, name, partial(measured, getattr(tasks, name), str(folder)))
 
     def found() -> dict[str, int]:
         values = [(path.name.split()[0], int(path.read_text())) for path in folder.iterdir()]

@@ -15,7 +15,8 @@ from lsh.engine.matching import Matching
 
 pa = pytest.importorskip("pyarrow")
 
-from lsh.spark import _stages, _tasks  # noqa: E402
+from lsh.spark import _stages  # noqa: E402
+from lsh.stages import tasks  # noqa: E402
 
 
 def batches(columns: dict[str, Any], size: int) -> Iterator[Any]:
@@ -46,17 +47,17 @@ def random_links(seed: int, nodes: int, count: int) -> list[tuple[int, int]]:
     return [(draw.choice(names), draw.choice(names)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("held", [1, _tasks.LINK_BYTES])
+@pytest.mark.parametrize("held", [1, tasks.LINK_BYTES])
 @pytest.mark.parametrize("size", [1, 3, 1000])
 @pytest.mark.parametrize(("nodes", "count"), [(1, 1), (5, 3), (60, 30), (60, 100)])
 def test_connect(monkeypatch, held, size, nodes, count):
-    monkeypatch.setattr(_tasks, "LINK_BYTES", held)
+    monkeypatch.setattr(tasks, "LINK_BYTES", held)
     links = random_links(nodes + count, nodes, count)
     expected = components(links)
-    a, b = _tasks.forest(*(np.array(values, np.int64) for values in zip(*links)))
+    a, b = tasks.forest(*(np.array(values, np.int64) for values in zip(*links)))
     assert dict(zip(b.tolist(), a.tolist())) == expected
     ordered = sorted([*links, *((node, node) for node in expected)], key=lambda pair: pair[::-1])
-    found = pairs_of(_tasks.connect(batches(dict(zip("ab", map(list, zip(*ordered)))), size)))
+    found = pairs_of(tasks.connect(batches(dict(zip("ab", map(list, zip(*ordered)))), size)))
     assert [(b, a) for a, b in found] == sorted(expected.items())
 
 
@@ -73,8 +74,8 @@ def test_star_steps(size, nodes, count):
     for _ in range(40):
         before = edges
         both = sorted([*edges, *((b, a) for a, b in edges), *edges])  # some rows twice
-        edges = step(_tasks.large_star, both)
-        edges = step(_tasks.small_star, sorted((max(pair), min(pair)) for pair in edges))
+        edges = step(tasks.large_star, both)
+        edges = step(tasks.small_star, sorted((max(pair), min(pair)) for pair in edges))
         if edges == before:
             break
     assert edges == expected
@@ -84,18 +85,18 @@ def test_star_steps(size, nodes, count):
 @pytest.mark.parametrize("chunk", [50, 1000, 1 << 20])
 def test_links_connect_similar_texts_that_share_a_bucket(monkeypatch, chunk, verify):
     """Of three tasks, with chunks of a few keys, as of the whole corpus."""
-    monkeypatch.setattr(_tasks, "CHUNK", chunk)
-    monkeypatch.setattr(_tasks, "CHUNK_BYTES", 48 * chunk)
-    monkeypatch.setattr(_tasks, "MOST_BYTES", 20 * chunk)
-    monkeypatch.setattr(_tasks, "RECORD_BYTES", 2 * chunk)
+    monkeypatch.setattr(tasks, "CHUNK", chunk)
+    monkeypatch.setattr(tasks, "CHUNK_BYTES", 48 * chunk)
+    monkeypatch.setattr(tasks, "MOST_BYTES", 20 * chunk)
+    monkeypatch.setattr(tasks, "RECORD_BYTES", 2 * chunk)
     used, bits = Matching(verify=verify), 4
     parts = [TEXTS[i::3] for i in range(3)]
-    rows = [row for part in parts for row in _tasks.fingerprint(used, bits, batches({"text": part}, 40))]
+    rows = [row for part in parts for row in tasks.fingerprint(used, bits, batches({"text": part}, 40))]
     table = pa.Table.from_batches(rows).sort_by("range")
-    links = pairs_of(_tasks.link(used, bits, iter(table.to_batches(max_chunksize=5))))
+    links = pairs_of(tasks.link(used, bits, iter(table.to_batches(max_chunksize=5))))
     hasher, bands = used.hasher, used.bands
     fingerprints = hasher.fingerprints(TEXTS)
-    nodes = np.concatenate([_tasks.nodes_of(batch) for batch in _tasks.batches_of(pa.array(TEXTS), used)])
+    nodes = np.concatenate([tasks.nodes_of(batch) for batch in tasks.batches_of(pa.array(TEXTS), used)])
     low_bits, most = used.low_bits
     keyed = np.flatnonzero(~hasher.is_empty(fingerprints)).tolist()
     keys = bands.keys(fingerprints).T
@@ -118,12 +119,12 @@ def row_size(used: Matching) -> int:
 
 def test_comparisons_that_are_left_out_are_counted(monkeypatch):
     """In a row without a b, beside the one of the null texts."""
-    monkeypatch.setattr(_tasks, "LIMIT", 1)
+    monkeypatch.setattr(tasks, "LIMIT", 1)
     used = Matching(0.3, bands=lsh.Bands(4, 1), shingles=lsh.Shingles(1, "word"))
     texts = [f"{i} {i} same {i + 100} {i + 200}" for i in range(30)]
-    rows = _tasks.fingerprint(used, 4, batches({"text": [*texts, None, None]}, 40))
+    rows = tasks.fingerprint(used, 4, batches({"text": [*texts, None, None]}, 40))
     table = pa.Table.from_batches(rows).sort_by("range")
-    found = pa.Table.from_batches(list(_tasks.link(used, 4, iter(table.to_batches())))).to_pylist()
+    found = pa.Table.from_batches(list(tasks.link(used, 4, iter(table.to_batches())))).to_pylist()
     counts = [row["a"] for row in found if row["b"] is None]
     assert len(counts) == 2
     assert counts[0] == 2
@@ -135,56 +136,56 @@ def test_links_of_a_large_component_are_small_rows(monkeypatch):
     used, draw = Matching(), random.Random(0)
     base = words(draw, 40)
     texts = [edited(draw, base, 1) for _ in range(2000)] * 2
-    rows = list(_tasks.fingerprint(used, 4, batches({"text": texts}, 1000)))
+    rows = list(tasks.fingerprint(used, 4, batches({"text": texts}, 1000)))
     sizes = [len(value.as_py()) for batch in rows for value in batch.column(1)]
-    assert _tasks.RECORD_BYTES - row_size(used) < max(sizes) <= _tasks.RECORD_BYTES
-    monkeypatch.setattr(_tasks, "CHUNK", 500)
+    assert tasks.RECORD_BYTES - row_size(used) < max(sizes) <= tasks.RECORD_BYTES
+    monkeypatch.setattr(tasks, "CHUNK", 500)
     table = pa.Table.from_batches([*rows, *rows]).sort_by("range")
-    parts = _tasks._ranges(4, row_size(used) // 8, iter(table.to_batches(max_chunksize=1)))
-    assert max(len(pairs) for number, pairs in parts if number >> 4) <= _tasks.RECORD_BYTES // 16
-    links = pairs_of(_tasks.link(used, 4, iter(table.to_batches(max_chunksize=1))))
+    parts = tasks._ranges(4, row_size(used) // 8, iter(table.to_batches(max_chunksize=1)))
+    assert max(len(pairs) for number, pairs in parts if number >> 4) <= tasks.RECORD_BYTES // 16
+    links = pairs_of(tasks.link(used, 4, iter(table.to_batches(max_chunksize=1))))
     assert len(set(components(links).values())) == 1
 
 
 def test_too_many(monkeypatch):
     """What has more than 2^31 - 1 nodes or documents is an error that says what to do."""
-    monkeypatch.setattr(_tasks, "MAX_DOCUMENTS", 5)
+    monkeypatch.setattr(tasks, "MAX_DOCUMENTS", 5)
     columns = {"a": [0] * 6, "b": list(range(6))}
     with pytest.raises(ValueError, match=r"more than 5 texts share a bucket.* smaller max_nodes"):
-        list(_tasks.connect(batches(columns, 2)))
-    assert len(pairs_of(_tasks.connect(batches({name: values[:5] for name, values in columns.items()}, 2)))) == 5
+        list(tasks.connect(batches(columns, 2)))
+    assert len(pairs_of(tasks.connect(batches({name: values[:5] for name, values in columns.items()}, 2)))) == 5
     rows = {"component": [1] * 6, "old": [True, True, *[False] * 4], "id": list(range(6)), "text": ["a text"] * 6}
     with pytest.raises(ValueError, match="a component has more than 5 documents, too many to decide; use longer"):
-        list(_tasks.decide(Matching(), None, True, batches(rows, 4)))
+        list(tasks.decide(Matching(), None, True, batches(rows, 4)))
     five = {name: values[:5] for name, values in rows.items()}
-    assert sum(map(len, _tasks.decide(Matching(), None, True, batches(five, 4)))) == 3
+    assert sum(map(len, tasks.decide(Matching(), None, True, batches(five, 4)))) == 3
 
 
 def test_filter():
     draw = np.random.default_rng(0)
     nodes = draw.integers(-(2**63), 2**63, 20_000)
-    count = _tasks.filter_words(len(nodes), _stages.MAX_FILTER)
+    count = tasks.filter_words(len(nodes), _stages.MAX_FILTER)
     halves = [pa.array(part) for part in np.array_split(nodes, 2)]
-    parts = [next(_tasks.fill_filter(count, iter([pa.RecordBatch.from_arrays([part], ["node"])]))) for part in halves]
-    (joined,) = _tasks.join_filters(count, iter(parts))
+    parts = [next(tasks.fill_filter(count, iter([pa.RecordBatch.from_arrays([part], ["node"])]))) for part in halves]
+    (joined,) = tasks.join_filters(count, iter(parts))
     data = np.frombuffer(joined.column(0)[0].as_py(), np.uint64)
     assert len(data) == count
 
     def passing(values: Any) -> Any:
-        places, bits = _tasks._probes(values, len(data))
+        places, bits = tasks._probes(values, len(data))
         return data[places] & bits == bits
 
     assert passing(nodes).all()
     assert passing(draw.integers(-(2**63), 2**63, 100_000)).mean() < 0.01
-    assert _tasks.filter_words(10**12, _stages.MAX_FILTER) * 8 == _stages.MAX_FILTER
+    assert tasks.filter_words(10**12, _stages.MAX_FILTER) * 8 == _stages.MAX_FILTER
 
 
 @pytest.mark.parametrize(("segment", "held"), [(1, 1), (1, 1 << 30), (2000, 3000), (1 << 30, 1), (1 << 30, 1 << 30)])
 @pytest.mark.parametrize("with_old", [False, True])
 def test_segments(monkeypatch, segment, held, with_old):
     """Components that are decided together or alone, in memory or from a file, give the same rows."""
-    monkeypatch.setattr(_tasks, "SEGMENT_BYTES", segment)
-    monkeypatch.setattr(_tasks, "HELD_BYTES", held)
+    monkeypatch.setattr(tasks, "SEGMENT_BYTES", segment)
+    monkeypatch.setattr(tasks, "HELD_BYTES", held)
     used = Matching()
     rows = []
     for component in range(20):
@@ -199,7 +200,7 @@ def test_segments(monkeypatch, segment, held, with_old):
     given = {name: table[name] for name in ("component", "old", "id", "text")}
     found = [
         tuple(row.values())
-        for batch in _tasks.decide(used, None, with_old, batches(given, 7))
+        for batch in tasks.decide(used, None, with_old, batches(given, 7))
         for row in batch.to_pylist()
     ]
     new = [i for i, row in enumerate(rows) if not row[1]]
@@ -214,7 +215,7 @@ def test_segments(monkeypatch, segment, held, with_old):
     assert found
 
 
-@pytest.mark.parametrize("task", [_tasks.decide, _tasks.pair])
+@pytest.mark.parametrize("task", [tasks.decide, tasks.pair])
 def test_a_node_without_a_document(task):
     """The text of a node was there when the input was read first: its row has the component only."""
     rows = {"component": [1, 1, 2], "old": [False, False, None], "id": ["a", "b", None], "text": ["a b", "a b", None]}

@@ -1,4 +1,4 @@
-"""What the tasks of a Spark job compute: functions for `mapInArrow`, from Arrow batches to Arrow batches.
+"""What the tasks of many machines compute: functions from Arrow batches to Arrow batches, as for Spark's `mapInArrow`.
 
 A *node* is a 64-bit hash of the bytes of a text, with a fixed key, so identical texts are one node. Two texts with the
 same node by chance only join two components, which does not change the result: documents are decided by their texts.
@@ -74,10 +74,10 @@ def forest(a: Array, b: Array) -> tuple[Array, Array]:
     """Reduce links to one for each node: return the least node of the component of each node, and the nodes."""
     nodes = np.unique(np.concatenate([a, b]))
     pairs = np.stack([np.searchsorted(nodes, a), np.searchsorted(nodes, b)], axis=1).astype(np.int32)
-    return nodes[_least(len(nodes), iter((pairs,)))], nodes
+    return nodes[least_numbers(len(nodes), iter((pairs,)))], nodes
 
 
-def _least(count: int, links: Iterator[Array]) -> Array:
+def least_numbers(count: int, links: Iterator[Array]) -> Array:
     """Return the least number of the component of each number below `count`: int32."""
     components, numbers = Components(count), np.arange(count, dtype=np.int32)
     for pairs in links:
@@ -282,7 +282,7 @@ def connect(batches: Batches) -> Batches:
         for _, chunk in links.chunks():
             yield np.stack([np.searchsorted(nodes, chunk[:, 0]), chunk[:, 1]], axis=1).astype(np.int32)
 
-    least = _least(count, pairs())
+    least = least_numbers(count, pairs())
     for start in range(0, count, OUT):
         yield from _written(nodes[least[start : start + OUT]], nodes[start : start + OUT])
 

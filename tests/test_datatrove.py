@@ -1,0 +1,170 @@
+"""`lsh.adapters.datatrove`: its steps, and whole pipelines of datatrove's executor, against `lsh.deduplicate`."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from running import environment
+
+import lsh
+from lsh.adapters import datatrove as adapter
+
+pytest.importorskip("datatrove", reason="datatrove is not installed; see .ci/requirements-remote.txt")
+
+from datatrove.data import Document
+
+KILLS = 50 if os.environ.get("LSH_TEST_FULL") else 5
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "datatrove.md"
+
+
+def texts(count: int) -> list[str]:
+    draw = random.Random(count)
+    words = [f"word{number}" for number in range(500)]
+    found = [" ".join(draw.choices(words, k=draw.randint(0, 60))) for _ in range(count // 2)]
+    while len(found) < count:
+        copy = draw.choice(found).split()
+        found.append(" ".join(copy[:-2] + draw.choices(words, k=2 * draw.randrange(2))))
+    draw.shuffle(found)
+    return found
+
+
+def stars(number: int) -> float | None:
+    return None if number % 5 == 0 else float(number * 7919 % 97)
+
+
+def shards(documents: list[str], count: int) -> list[list[Document]]:
+    """Documents of files that are read by several tasks, each every so many files."""
+    names = [f"{number % 7}.jsonl" for number in range(len(documents))]
+    made = [
+        Document(text, f"d{number}", metadata={"file_path": names[number], "stars": stars(number)})
+        for number, text in enumerate(documents)
+    ]
+    return [[one for one in made if int(one.metadata["file_path"][0]) % count == rank] for rank in range(count)]
+
+
+def filtered(run: adapter.LshRun, parts: list[list[Document]], others: int, **options) -> list[list[Document]]:
+    """What the steps keep of each task."""
+    count = len(parts)
+    for step in (adapter.LshSketch, adapter.LshLink, adapter.LshComponents, adapter.LshMembers, adapter.LshDecide):
+        with_reader = step in (adapter.LshSketch, adapter.LshMembers)
+        total = count if with_reader else 1 if step is adapter.LshComponents else others
+        for rank in reversed(range(total)):
+            step(run)(iter(parts[rank]) if with_reader else None, rank, total)
+    return [list(adapter.LshFilter(run, **options)(iter(part), rank, count)) for rank, part in enumerate(parts)]
+
+
+@pytest.mark.parametrize("keep", ["first", "last", "longest", "stars"])
+@pytest.mark.parametrize(("count", "others", "parts"), [(1, 1, 1), (3, 2, 8), (7, 20, 16)])
+def test_the_documents_of_the_library_stay(tmp_path, keep, count, others, parts):
+    """In the order of the files, whatever the number of tasks and parts."""
+    documents = texts(400)
+    order = sorted(range(400), key=lambda number: (number % 7, number))
+    priority = [-1.0 if stars(number) is None else stars(number) for number in order] if keep == "stars" else keep
+    result = lsh.deduplicate([documents[number] for number in order], 0.7, keep=priority)
+    run = adapter.LshRun(str(tmp_path / "work"), 0.7, keep=keep, parts=parts)
+    split = shards(documents, count)
+    found = {one.id: one for part in filtered(run, split, others, add_copies=True) for one in part}
+    names = [f"d{number}" for number in order]
+    assert sorted(found) == sorted(names[number] for number in result.kept)
+    assert [found[names[one]].metadata["lsh_copies"] for one in result.kept] == result.copies[result.keep].tolist()
+    for document, kept, similarity, _ in result.removed.tolist():
+        (gone,) = [one for part in split for one in part if one.id == names[document]]
+        assert (gone.metadata["lsh_kept_id"], gone.metadata["lsh_similarity"]) == (names[kept], similarity)
+
+
+def written(folder: Path) -> list[tuple[str, int]]:
+    """The ids of the kept documents, and for how many they stand."""
+    lines = [line for path in sorted((folder / "kept").glob("*.jsonl")) for line in path.read_text().splitlines()]
+    return [(record["id"], record["metadata"]["lsh_copies"]) for record in map(json.loads, lines)]
+
+
+def started(folder: Path) -> subprocess.Popen[bytes]:
+    folder.mkdir(exist_ok=True)
+    if not (folder / "in").exists():
+        (folder / "in").symlink_to(folder.parent / "in")
+    command = [sys.executable, str(folder.parent / "program.py")]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(command, cwd=folder, env=environment(), start_new_session=True, **quiet)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills groups of processes")
+def test_killed_pipelines_go_on(tmp_path):
+    """The program of the page, and one that is killed again and again, write what `lsh dedup` keeps."""
+    program = PAGE.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "program.py").write_text(program)
+    (tmp_path / "in").mkdir()
+    documents = filter(None, texts(640))  # datatrove's readers drop empty ones
+    lines = [json.dumps({"id": f"d{number}", "text": text}) for number, text in enumerate(documents)][:600]
+    assert len(lines) == 600
+    for number in range(3):
+        (tmp_path / "in" / f"{number}.jsonl").write_text("\n".join(lines[200 * number : 200 * number + 200]) + "\n")
+    begun = time.monotonic()
+    assert started(tmp_path / "whole").wait(120) == 0
+    seconds, expected = time.monotonic() - begun, written(tmp_path / "whole")
+    draw, folder = random.Random(0), tmp_path / "killed"
+    for _ in range(KILLS):
+        process = started(folder)
+        try:
+            process.wait(draw.uniform(0.2, 1.0) * seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert started(folder).wait(120) == 0
+    assert written(folder) == expected
+    command = [
+        sys.executable,
+        "-m",
+        "lsh",
+        "dedup",
+        "in",
+        "-o",
+        "out.jsonl",
+        "--threshold",
+        "0.8",
+        "--add-copies",
+        "-q",
+    ]
+    subprocess.run(command, cwd=tmp_path, env=environment(), check=True)
+    kept = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert [(record["id"], record["copies"]) for record in kept] == expected
+
+
+def test_documents_that_are_like_those_of_an_index(tmp_path):
+    known = texts(50)
+    with lsh.Index.create(tmp_path / "known", threshold=0.8) as index:
+        index.add_docs(known, [f"k{number}" for number in range(50)])
+    documents = [Document(text, str(number)) for number, text in enumerate([known[3], "a text of its own", known[7]])]
+    step = adapter.LshIndexFilter(str(tmp_path / "known"), 0.8)
+    assert [one.id for one in step(iter(documents))] == ["1"]
+
+
+def test_what_does_not_fit_together(tmp_path):
+    def run(**options):
+        return adapter.LshRun(str(tmp_path / "work"), **options)
+
+    with pytest.raises(ValueError, match="parts must be a power of two, such as 64, got 6"):
+        run(parts=6)
+    with pytest.raises(TypeError, match="run must be an LshRun, got str"):
+        adapter.LshLink("work")
+    documents = [Document(text, str(number)) for number, text in enumerate(["one text of five words"] * 3)]
+    adapter.LshSketch(run())(iter(documents), 0, 1)
+    with pytest.raises(ValueError, match=r"a run with threshold=0.8, this step has 0.7; give all steps the same"):
+        adapter.LshLink(run(threshold=0.7))()
+    with pytest.raises(ValueError, match="a run with tasks=1, this step has 2; "):
+        adapter.LshSketch(run())(iter(documents), 1, 2)
+    with pytest.raises(ValueError, match="LshComponents must be run with tasks=1, got 2"):
+        adapter.LshComponents(run())(None, 1, 2)
+    filtered(run(), [documents], 1)
+    with pytest.raises(ValueError, match="task 0 read 3 documents in LshSketch, 2 now; leave the input as it is"):
+        list(adapter.LshFilter(run())(iter(documents[:2]), 0, 1))
+    bad = adapter.LshRun(str(tmp_path / "other"), keep="stars")
+    with pytest.raises(TypeError, match=r"metadata\['stars'\] must be a number, got 'five' in document 1"):
+        filtered(bad, [[Document("one text of five words", "1", metadata={"stars": "five"})] * 2], 1)

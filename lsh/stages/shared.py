@@ -1,0 +1,229 @@
+"""A run of several tasks that share a folder: what each stage reads there and writes there.
+
+A stage that reads documents has a task for each shard; one that reads what a stage before it wrote has any number of
+tasks, each with some of the parts into which keys and components are divided. Files are Arrow's; a file is written
+beside its place and renamed, so a task that was killed is run again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lsh.base.arrays import Array
+from lsh.base.version import __version__
+from lsh.engine.matching import Matching
+from lsh.stages import tasks
+
+RANGE_BITS = 4  # of a key, after those of its part: keys of a range are linked at once
+TASK_BITS = 40  # of the number of a document within its task
+HELD_BYTES = 1 << 28  # of rows that a task holds before it writes them
+MIXER = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class SharedRun:
+    """A deduplication whose tasks share a folder.
+
+    Parameters
+    ----------
+    folder : fsspec filesystem
+        The folder, with the methods of datatrove's ``DataFolder``.
+    matching : Matching
+        Which documents are near duplicates.
+    keep : str
+        Which one to keep: ``"first"`` and ``"last"`` by path and place, else the one of the highest priority.
+    parts : int
+        A power of two.
+    """
+
+    folder: Any
+    matching: Matching
+    keep: str
+    parts: int
+
+    @property
+    def part_bits(self) -> int:
+        """Bits of a key, or of the number of a component, that choose its part."""
+        return self.parts.bit_length() - 1
+
+    # ---- files ----
+
+    def check(self, num_shards: int | None = None) -> None:
+        """Store the parameters, and how many tasks read documents, or check that they are those that are stored."""
+        matching = self.matching
+        plan = {"hasher": matching.hasher.to_dict(), "bands": matching.bands.to_dict(), "sketch": matching.low_bits}
+        values = {"lsh": __version__, "threshold": matching.threshold, "keep": self.keep, "parts": self.parts, **plan}
+        values = json.loads(json.dumps(values | {"tasks": num_shards}))
+        if num_shards is not None and not self.folder.isfile("run.json"):
+            self._write_bytes("run.json", json.dumps(values).encode())
+        stored = json.loads(self.folder.cat_file("run.json"))
+        for name, value in values.items():
+            if value != stored[name] and not (name == "tasks" and value is None):
+                raise ValueError(
+                    f"the folder {self.folder.path} is of a run with {name}={stored[name]}, this step has {value}; "
+                    "give all steps the same parameters, and those with a reader the same number of tasks, or use an "
+                    "empty folder"
+                )
+
+    def _write_bytes(self, name: str, data: Any) -> None:
+        """Write a file: on a disk beside its place, to be renamed; an object store has it when it is whole."""
+        if not self.folder.is_local():
+            self.folder.pipe_file(name, bytes(data))
+            return
+        self.folder.makedirs(name.rpartition("/")[0], exist_ok=True)
+        beside = f"{name}.{os.urandom(8).hex()}.part"  # another task may write the same
+        self.folder.pipe_file(beside, bytes(data))
+        self.folder.mv(beside, name)
+
+    def _write(self, name: str, rows: pa.Table) -> None:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        self._write_bytes(f"{name}.arrow", sink.getvalue())
+
+    def _read(self, name: str) -> Iterator[pa.Table]:
+        """Yield the tables of a folder, or the one of this name, in order."""
+        folder = self.folder
+        names = folder.list_files(name, glob_pattern="*.arrow") if folder.isdir(name) else [f"{name}.arrow"]
+        for one in names:
+            if folder.isfile(one):
+                yield pa.ipc.open_file(pa.BufferReader(folder.cat_file(one))).read_all()
+
+    def _write_divided(self, name: str, rank: int, tables: Iterable[tuple[Array, pa.Table]]) -> None:
+        """Write the rows of a task to files for each part; `tables` has the part of each row beside the rows."""
+        held: dict[int, list[pa.Table]] = {}
+        size = count = 0
+        for parts, rows in tables:
+            for part in np.unique(parts).tolist():
+                held.setdefault(part, []).append(rows.filter(pa.array(parts == part)))
+            size += rows.nbytes
+            if size > HELD_BYTES:
+                self._write_parts(name, f"{rank:06d}-{count:04d}", held)
+                size, count = 0, count + 1
+        self._write_parts(name, f"{rank:06d}-{count:04d}", held)
+
+    def _write_parts(self, name: str, file: str, held: dict[int, list[pa.Table]]) -> None:
+        """Write the rows that are held of each part, and hold none."""
+        for part, found in held.items():
+            self._write(f"{name}/{part:04d}/{file}", pa.concat_tables(found))
+        held.clear()
+
+    # ---- stages ----
+
+    def sketch(self, batches: Iterable[pa.RecordBatch], rank: int, world_size: int) -> None:
+        """Write the keys of the documents of a task, given their column ``text``."""
+        self.check(world_size)
+        bits, count = self.part_bits + RANGE_BITS, 0
+
+        def counted() -> Iterator[pa.RecordBatch]:
+            nonlocal count
+            for batch in batches:
+                count += len(batch)
+                yield batch
+
+        def divided() -> Iterator[tuple[Array, pa.Table]]:
+            for rows in tasks.fingerprint(self.matching, bits, counted()):
+                ranges = np.maximum(rows.column(0).to_numpy(), 0) & ((1 << bits) - 1)
+                yield ranges >> RANGE_BITS, pa.Table.from_batches([rows])
+
+        self._write_divided("keys", rank, divided())
+        self._write(f"counts/{rank:06d}", pa.table({"count": [count]}))
+
+    def link(self, rank: int, world_size: int) -> None:
+        """Connect the documents that share a key and whose sketches are similar."""
+        self.check()
+        for part in range(rank, self.parts, world_size):
+            rows = list(self._read(f"keys/{part:04d}"))
+            if rows:
+                ordered = pa.concat_tables(rows).sort_by("range")
+                links = list(tasks.link(self.matching, self.part_bits + RANGE_BITS, iter(ordered.to_batches())))
+                if links:
+                    self._write(f"links/{part:04d}", pa.Table.from_batches(links))
+
+    def connect(self) -> None:
+        """Number the connected components."""
+        self.check()
+        nodes = np.empty(0, np.int64)
+        for a, b in self._links():
+            nodes = np.union1d(nodes, np.concatenate([a, b]))
+        numbered = (np.stack([np.searchsorted(nodes, a), np.searchsorted(nodes, b)], 1) for a, b in self._links())
+        least = tasks.least_numbers(len(nodes), (pairs.astype(np.int32) for pairs in numbered))
+        self._write("components", pa.table({"node": nodes, "component": nodes[least]}))
+
+    def _links(self) -> Iterator[tuple[Array, Array]]:
+        for rows in self._read("links"):
+            rows = rows.filter(rows["b"].is_valid())  # others are counts
+            yield rows["a"].to_numpy(), rows["b"].to_numpy()
+
+    def members(self, tables: Iterable[pa.Table], rank: int, world_size: int) -> None:
+        """Write the documents of a task that are in a component, of tables (text, path, priority, id)."""
+        self.check(world_size)
+        (table,) = self._read("components")
+        nodes, components = (table[name].to_numpy() for name in ("node", "component"))
+        shift = np.uint64(63 - self.part_bits)
+
+        def chosen() -> Iterator[tuple[Array, pa.Table]]:
+            first = rank << TASK_BITS
+            for rows in tables if len(nodes) else ():
+                texts = rows["text"].combine_chunks()
+                own = np.concatenate([tasks.nodes_of(one) for one in tasks.batches_of(texts, self.matching)])
+                at = np.minimum(np.searchsorted(nodes, own), len(nodes) - 1)
+                places = pa.array(np.arange(first, first + len(rows)))
+                rows = rows.append_column("component", pa.array(components[at])).append_column("place", places)
+                first += len(at)
+                rows = rows.filter(pa.array(nodes[at] == own))
+                mixed = rows["component"].to_numpy().view(np.uint64) * MIXER  # least numbers are not spread evenly
+                yield (mixed >> np.uint64(1) >> shift).astype(np.int64), rows
+
+        self._write_divided("members", rank, chosen())
+
+    def decide(self, rank: int, world_size: int) -> None:
+        """Decide which of the documents in components to keep."""
+        self.check()
+        by_place = "descending" if self.keep == "last" else "ascending"
+        order = [("component", "ascending"), ("priority", "descending"), ("path", by_place), ("place", by_place)]
+        for part in range(rank, self.parts, world_size):
+            tables = list(self._read(f"members/{part:04d}"))
+            if tables:
+                rows = pa.concat_tables(tables).sort_by(order)
+                numbers, old = pa.array(np.arange(len(rows))), pa.array(np.zeros(len(rows), np.bool_))
+                given = pa.table({"component": rows["component"], "old": old, "id": numbers, "text": rows["text"]})
+                found = list(tasks.decide(self.matching, None, False, iter(given.to_batches())))
+                if found:
+                    self._write_decisions(part, rows, pa.Table.from_batches(found))
+
+    def _write_decisions(self, part: int, rows: pa.Table, found: pa.Table) -> None:
+        """Write for each task of documents which of these are removed, and for how many the others stand."""
+        places, kept = rows["place"].to_numpy(), found["kept_id"].to_numpy()
+        kept_once, counts = np.unique(kept, return_counts=True)
+        removed = {
+            "place": places[found["id"].to_numpy()],
+            "kept_id": rows["id"].take(pa.array(kept)),
+            "similarity": found["similarity"],
+        }
+        for name, columns in (("removed", removed), ("copies", {"place": places[kept_once], "copies": counts + 1})):
+            table = pa.table(columns)
+            owners = table["place"].to_numpy() >> TASK_BITS
+            for owner in np.unique(owners).tolist():
+                self._write(f"{name}/{owner:06d}/{part:04d}", table.filter(pa.array(owners == owner)))
+
+    # ---- what was decided ----
+
+    def decisions(self, rank: int) -> tuple[dict[int, dict[str, Any]], dict[int, int], int]:
+        """Return what was decided of the documents of a task, by their numbers within it.
+
+        The first dict has ``kept_id`` and ``similarity`` of each removed one, the second for how many each other one
+        stands, if it is more than one. The last value is the number of documents.
+        """
+        mask = (1 << TASK_BITS) - 1
+        gone = {row.pop("place") & mask: row for rows in self._read(f"removed/{rank:06d}") for row in rows.to_pylist()}
+        counts = (zip(*rows.to_pydict().values()) for rows in self._read(f"copies/{rank:06d}"))
+        (count,) = next(self._read(f"counts/{rank:06d}"))["count"].to_pylist()
+        return gone, {place & mask: number for rows in counts for place, number in rows}, count

@@ -36,6 +36,7 @@ __all__ = ["deduplicate", "find_pairs", "removed"]
 MAX_NODES = 50_000_000
 MOST_NODES = 2_000_000_000  # less than 2**31 - 1, as their number is known to 2 % only
 REMOVED_ID = "__lsh_removed_id"
+COPIES = "copies"
 
 
 Params = ParamSpec("Params")
@@ -77,6 +78,7 @@ def deduplicate(
     missing: Missing = "error",
     max_memory: int | str | None = None,
     max_nodes: int = MAX_NODES,
+    add_copies: bool = False,
 ) -> DataFrame:
     """Return the rows of a DataFrame without near duplicates.
 
@@ -109,6 +111,8 @@ def deduplicate(
     max_nodes : int, optional
         The largest number of different texts that share a bucket for which one task finds the components, which takes
         about 30 bytes of memory for each. Beyond it the star algorithm finds them, in more rounds and in all tasks.
+    add_copies : bool, optional
+        Add the column ``copies``: for how many rows of `df` each kept one stands, itself included.
 
     Returns
     -------
@@ -149,10 +153,23 @@ def deduplicate(
         missing=missing,
     )
     run = _started(matching, df, text, id, keep, max_memory, max_nodes, "against", against)
+    if add_copies and COPIES in df.columns:
+        raise ValueError(f"df has a column {COPIES!r}, which add_copies=True adds; rename it")
     name = REMOVED_ID + "_" * max(map(len, df.columns))  # no column of df has it
-    gone = run.removed().select(_stages.column("id").alias(name))
+    removed = run.removed()
+    gone = removed.select(_stages.column("id").alias(name))
     kept = df.join(gone, _stages.column(id) == _stages.column(name), "left_anti")
-    return run.described(kept, id)
+    return run.described(_with_copies(kept, removed, id, name) if add_copies else kept, id)
+
+
+def _with_copies(kept: DataFrame, removed: DataFrame, id: str, name: str) -> DataFrame:
+    """Return kept rows with the number of rows that each stands for; no column has the name `name`."""
+    from pyspark.sql import functions as f
+
+    own = removed.where("side = 'new'") if "side" in removed.columns else removed
+    counts = own.groupBy(_stages.column("kept_id").alias(name)).agg(f.count("kept_id").alias(COPIES))
+    joined = kept.join(counts, _stages.column(id) == _stages.column(name), "left").drop(name)
+    return joined.withColumn(COPIES, f.coalesce(COPIES, f.lit(0)) + f.lit(1))
 
 
 @_names_keep

@@ -118,10 +118,14 @@ def test_partitions(spark, monkeypatch, partitions, adaptive, links):
 def test_kept_rows_have_all_their_columns(spark, tmp_path):
     frame = frame_of(spark, TEXTS).withColumn("a.b", f.col("id") * 2).withColumnRenamed("id", "the.id")
     frame = frame.withColumn(lsh.spark.REMOVED_ID, f.lit(0))
-    kept = lsh.spark.deduplicate(frame, id="the.id", threshold=0.7, shingles=lsh.Shingles(5), num_seeds=64)
-    assert kept.columns == ["the.id", "text", "a.b", lsh.spark.REMOVED_ID]
-    expected = lsh.deduplicate(TEXTS, 0.7, shingles=lsh.Shingles(5), num_seeds=64)
-    assert collected(kept) == [(i, TEXTS[i], 2 * i, 0) for i in expected.kept.tolist()]
+    options = {"threshold": 0.7, "shingles": lsh.Shingles(5), "num_seeds": 64}
+    kept = lsh.spark.deduplicate(frame, id="the.id", **options, add_copies=True)
+    assert kept.columns == ["the.id", "text", "a.b", lsh.spark.REMOVED_ID, "copies"]
+    expected = lsh.deduplicate(TEXTS, **options)
+    copies = expected.copies.tolist()
+    assert collected(kept) == [(i, TEXTS[i], 2 * i, 0, copies[i]) for i in expected.kept.tolist()]
+    with pytest.raises(ValueError, match="df has a column 'copies', which add_copies=True adds; rename it"):
+        lsh.spark.deduplicate(kept, id="the.id", add_copies=True)
     kept.write.parquet(str(tmp_path / "kept"))
     stored = spark.read.parquet(str(tmp_path / "kept")).schema["the.id"].metadata["lsh"]
     values = json.loads(stored)
@@ -186,12 +190,15 @@ def test_against(spark, keep):
     """Old documents come first in any case, in order of their ids."""
     new_frame, old_frame, new, old = halves(spark)
     found = collected(lsh.spark.removed(new_frame, against=old_frame, keep=keep))
-    removed = lsh.deduplicate(new, against=old, keep=keep).removed
+    result = lsh.deduplicate(new, against=old, keep=keep)
+    removed = result.removed
     places = {"new": 1000, "old": 0}
     expected = [(1000 + i, places[side] + kept, *rest, side) for i, kept, *rest, side in removed.tolist()]
     assert found == expected
     assert {row[-1] for row in found} == {"new", "old"}
     if keep == "first":
+        kept = lsh.spark.deduplicate(new_frame, against=old_frame, add_copies=True).collect()
+        assert {row["id"]: row["copies"] for row in kept} == {1000 + i: result.copies[i] for i in result.kept.tolist()}
         pairs = collected(lsh.spark.find_pairs(new_frame, others=old_frame))
         assert pairs == [(1000 + i, j, similarity) for i, j, similarity in lsh.find_pairs(new, others=old)] != []
 

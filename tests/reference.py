@@ -4,7 +4,7 @@ Each function states a definition in the fewest words: MurmurHash3 as Austin App
 and MinHash after Broder (1997), banding after Indyk and Motwani (1998), the interval after Wilson (1927), the scheme
 fss as docs/schemes.md defines it.
 The module does not import the library. The tests compare the two, so a fault passes only if both have it.
-numpy is used in `seed_values`, which is defined by numpy's generator, and in `window_hashes`.
+numpy is used in `seed_values` only, which is defined by numpy's generator.
 """
 
 from __future__ import annotations
@@ -249,8 +249,8 @@ def signed32(value: int) -> int:
     return value - 2**32 if value >= 2**31 else value
 
 
-def lower(a: int, b: int, hashbytes: int) -> int:
-    """The smaller component: compared as int32 for 4 bytes, as uint64 for 8."""
+def lower(a: int, b: int, hashbytes: int | None) -> int:
+    """The smaller component: compared as int32 for 4 bytes, else as it is."""
     return min(a, b, key=signed32) if hashbytes == 4 else min(a, b)
 
 
@@ -259,7 +259,7 @@ def empty(num_seeds: int, hashbytes: int | None) -> list[int]:
     return [{4: 0x7FFFFFFF, 8: M64, None: M32}[hashbytes]] * num_seeds
 
 
-def merge(a: Sequence[int], b: Sequence[int], hashbytes: int) -> list[int]:
+def merge(a: Sequence[int], b: Sequence[int], hashbytes: int | None) -> list[int]:
     """The fingerprint of the union of two shingle sets."""
     return [lower(x, y, hashbytes) for x, y in zip(a, b, strict=True)]
 
@@ -346,7 +346,7 @@ def fss(text: str | bytes, num_seeds: int, seed: int, *, n: int, unit: str, **no
     """Component i is the minimum of the values of all shingles; without shingles, the largest value."""
     row = [M32] * num_seeds
     for shingle in set(fss_shingles(text, seed, n, unit, **normalisation)):
-        row = fss_merge(row, fss_values(*murmur3_x86_128(shingle, seed)[:2], num_seeds))
+        row = merge(row, fss_values(*murmur3_x86_128(shingle, seed)[:2], num_seeds), None)
     return row
 
 
@@ -355,11 +355,6 @@ def sketch(text: str | bytes, seeds: Sequence[int], hashbytes: int | None, **shi
     if hashbytes is None:
         return fss(text, *seeds, **shingling)
     return fingerprint(text, seeds, hashbytes=hashbytes, **shingling)
-
-
-def fss_merge(a: Sequence[int], b: Sequence[int]) -> list[int]:
-    """The sketch of the union of two shingle sets."""
-    return [min(x, y) for x, y in zip(a, b, strict=True)]
 
 
 # Bands and pairs.
@@ -425,13 +420,7 @@ def candidate_pairs(
 
 def min_equal(num_seeds: int, threshold: float, loss: float) -> int:
     """The largest number of equal low bytes that at most `loss` of the pairs at the threshold do not reach."""
-    chance = threshold + (1 - threshold) / 256
-    lost = 0.0
-    for equal in range(num_seeds + 1):
-        lost += math.comb(num_seeds, equal) * chance**equal * (1 - chance) ** (num_seeds - equal)
-        if lost > loss:
-            return equal
-    return num_seeds
+    return max(equal for equal in range(num_seeds + 1) if fewer_equal(num_seeds, equal, threshold) <= loss)
 
 
 class Similarity:
@@ -669,47 +658,6 @@ def priority(texts: Sequence[str | bytes], keep: str | Sequence[float]) -> list[
     return sorted(range(len(texts)), key=lambda i: (-rank[i], i))
 
 
-def walk(
-    texts: Sequence[str | bytes],
-    places: Sequence[Sequence[object]],
-    threshold: float,
-    similarity: Similarity,
-    *,
-    keep: str | Sequence[float],
-    limit: int,
-    old: int = 0,
-    clusters: str = "representative",
-    low_bits_of: tuple[int, int] = (0, 0),
-    link_limit: int = 10**9,
-) -> Deduplicated:
-    """Process the texts; the last `old` are always kept. See the functions below.
-
-    `low_bits_of` is how many low bits of each component are compared before texts share a bucket, and how many
-    components may differ.
-    """
-    new = len(texts) - old
-    order = [*range(new, len(texts)), *priority(texts[:new], keep)]
-    order = [i for i in order if similarity.sets[i]]
-    leader: dict[bytes, int] = {}  # the earliest copy of each text
-    for i in order:
-        leader.setdefault(as_bytes(texts[i]), i)
-    least = threshold if similarity.verify is not None else 0.0
-    step = representatives if clusters == "representative" else connected
-    leaders, left_out = list(leader.values()), 0
-    if places and low_bits_of[0]:
-        places, left_out = grouped(leaders, places, similarity.rows, *low_bits_of, new, link_limit)
-    result = step(leaders, places, least, similarity, limit, set(range(new, len(texts))))
-    result.capped += left_out
-
-    for i in order:
-        first = leader[as_bytes(texts[i])]
-        if i != first and i < new:
-            kept, value, _ = result.removed.get(first, (first, 1.0, True))
-            result.removed[i] = kept, value, kept == first
-    result.kept = [i not in result.removed for i in range(new)]
-    return result
-
-
 def grouped(
     order: list[int],
     places: Sequence[Sequence[object]],
@@ -734,61 +682,40 @@ def grouped(
     return found, left_out
 
 
-def representatives(
+def decide(
     order: list[int],
     places: Sequence[Sequence[object]],
     threshold: float,
     similarity: Similarity,
     limit: int,
-    num_references: set[int],
+    references: set[int],
+    clusters: str,
 ) -> Deduplicated:
-    """Keep a document unless an earlier kept document in one of its buckets `places` is similar."""
+    """Keep a document unless an earlier kept document in one of its buckets `places` is similar.
+
+    With "components", keep the earliest document of each connected component of similar pairs. References are kept.
+    """
     result = Deduplicated([], {}, 0, [])
-    members: dict[object, list[int]] = defaultdict(list)  # the kept documents of each bucket
+    members: dict[object, list[int]] = defaultdict(list)  # the documents of each bucket that later ones may meet
     when = {i: time for time, i in enumerate(order)}
+    pairs = []
     for i in order:
         met = set()
-        for place in places[i] if i not in num_references else ():
+        for place in places[i] if i not in references else ():
             met.update(members[place][:limit])
             result.capped += max(0, len(members[place]) - limit)
         values = {j: value for j in met if (value := similarity(i, j)) is not None}
         result.near += [(i, j, value) for j, value in values.items() if value < threshold]
         similar = [j for j in values if values[j] >= threshold]
-        if similar:
+        pairs += [(when[i], when[j]) for j in similar]
+        if similar and clusters == "representative":
             witness = min(similar, key=lambda j: (-values[j], when[j]))
             result.removed[i] = witness, values[witness], False
         else:
             for place in places[i]:
                 members[place].append(i)
-    return result
-
-
-def connected(
-    order: list[int],
-    places: Sequence[Sequence[object]],
-    threshold: float,
-    similarity: Similarity,
-    limit: int,
-    num_references: set[int],
-) -> Deduplicated:
-    """Keep the earliest document of each connected component of similar pairs, and every num_references document."""
-    result = Deduplicated([], {}, 0, [])
-    members: dict[object, list[int]] = defaultdict(list)
-    when = {i: time for time, i in enumerate(order)}
-    pairs = []
-    for i in order:
-        met = set()
-        for place in places[i]:
-            if i not in num_references:
-                met.update(members[place][:limit])
-                result.capped += max(0, len(members[place]) - limit)
-            members[place].append(i)
-        for j in met:
-            value = similarity(i, j)
-            if value is not None and value >= threshold:
-                pairs.append((when[i], when[j]))
-    for i, time in zip(order, components(len(order), pairs)):
-        if order[time] != i and i not in num_references:
+    for i, time in zip(order, components(len(order), pairs)) if clusters == "components" else ():
+        if order[time] != i and i not in references:
             result.removed[i] = order[time], similarity.exact(i, order[time]), False
     return result
 
@@ -797,9 +724,9 @@ def deduplicate(
     texts: Sequence[str | bytes],
     threshold: float,
     *,
-    widths: Sequence[int],
-    seeds: Sequence[int],
-    hashbytes: int | None,
+    widths: Sequence[int] | None,
+    seeds: Sequence[int] = (),
+    hashbytes: int | None = None,
     n: int,
     unit: str,
     keep: str | Sequence[float] = "first",
@@ -812,32 +739,42 @@ def deduplicate(
     link_limit: int = 10**9,
     **normalisation: Any,
 ) -> Deduplicated:
-    """Deduplicate over the buckets of the banded fingerprints."""
-    texts = [*texts, *against]
-    rows = [sketch(t, seeds, hashbytes, n=n, unit=unit, **normalisation) for t in texts]
-    places = [buckets(row, widths, hashbytes) for row in rows]
+    """Deduplicate over the buckets of the banded fingerprints, or without `widths` over one of all documents.
+
+    The texts of `against` are always kept. `low_bits_of` is how many low bits of each component are compared before
+    texts share a bucket, and how many components may differ.
+    """
+    new, texts = len(texts), [*texts, *against]
+    rows: list[list[int]] = []
+    places: Sequence[Sequence[object]] = [["all"]] * len(texts)
+    if widths is not None:
+        rows = [sketch(t, seeds, hashbytes, n=n, unit=unit, **normalisation) for t in texts]
+        places = [buckets(row, widths, hashbytes) for row in rows]
     similarity = Similarity(texts, rows, threshold, verify, loss, n, unit, **normalisation)
-    options: dict[str, Any] = {"keep": keep, "old": len(against), "clusters": clusters}
-    limits: dict[str, Any] = {"limit": limit, "low_bits_of": low_bits_of, "link_limit": link_limit}
-    return walk(texts, places, threshold, similarity, **options, **limits)
+    order = [*range(new, len(texts)), *priority(texts[:new], keep)]
+    order = [i for i in order if similarity.sets[i]]
+    leader: dict[bytes, int] = {}  # the earliest copy of each text
+    for i in order:
+        leader.setdefault(as_bytes(texts[i]), i)
+    least = threshold if verify is not None else 0.0
+    leaders, left_out = list(leader.values()), 0
+    if places and low_bits_of[0]:
+        places, left_out = grouped(leaders, places, rows, *low_bits_of, new, link_limit)
+    result = decide(leaders, places, least, similarity, limit, set(range(new, len(texts))), clusters)
+    result.capped += left_out
+
+    for i in order:
+        first = leader[as_bytes(texts[i])]
+        if i != first and i < new:
+            kept, value, _ = result.removed.get(first, (first, 1.0, True))
+            result.removed[i] = kept, value, kept == first
+    result.kept = [i not in result.removed for i in range(new)]
+    return result
 
 
-def deduplicate_exact(
-    texts: Sequence[str | bytes],
-    threshold: float,
-    *,
-    n: int,
-    unit: str,
-    keep: str | Sequence[float] = "first",
-    against: Sequence[str | bytes] = (),
-    clusters: str = "representative",
-    **normalisation: Any,
-) -> Deduplicated:
+def deduplicate_exact(texts: Sequence[str | bytes], threshold: float, **options: Any) -> Deduplicated:
     """Deduplicate as if all documents shared one bucket: the exact result, which no banding can exceed."""
-    texts = [*texts, *against]
-    places = [["all"]] * len(texts)
-    similarity = Similarity(texts, (), threshold, "exact", 0.0, n, unit, **normalisation)
-    return walk(texts, places, threshold, similarity, keep=keep, limit=len(texts), old=len(against), clusters=clusters)
+    return deduplicate(texts, threshold, widths=None, **options)
 
 
 # ---- fields of records ----
@@ -898,12 +835,6 @@ def block_sums(data: bytes, block: int = 1 << 16) -> list[int]:
     return [murmur3_x64_128(data[i : i + block], 0)[0] for i in range(0, len(data), block)]
 
 
-def sorted_keys(pairs: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Keys and documents as a segment stores them."""
-    ordered = sorted(pairs)
-    return [key for key, _ in ordered], [number for _, number in ordered]
-
-
 def search(
     bands: Sequence[Sequence[tuple[int, int]]],
     keys: Sequence[int],
@@ -961,7 +892,8 @@ def passages_of_ascii(texts: Sequence[bytes], window: int) -> list[bytes]:
     kept: set[int] = set()
     cut: list[bytes] = []
     for text in texts:
-        hashes, marks, own, to_enter = window_hashes(text, window), bytearray(len(text)), set[int](), 0
+        hashes = [hash(text[i : i + window]) for i in range(len(text) - window + 1)]
+        marks, own, to_enter = bytearray(len(text)), set[int](), 0
         for start, value in enumerate(hashes):
             while to_enter <= start - window:  # windows that end before this one begins
                 if not any(marks[to_enter : to_enter + window]):
@@ -972,19 +904,6 @@ def passages_of_ascii(texts: Sequence[bytes], window: int) -> list[bytes]:
         kept |= {value for i, value in enumerate(hashes) if not any(marks[i : i + window])}
         cut.append(bytes(marks))
     return cut
-
-
-def window_hashes(text: bytes, window: int) -> list[int]:
-    """A hash of each window of a text: a sum of random values of its bytes times powers of an odd number."""
-    if len(text) < window:
-        return []
-    values = numpy.random.RandomState(0).randint(0, 2**63, 256, dtype=numpy.uint64)
-    factor = numpy.uint64(GOLDEN)
-    inverse = numpy.uint64(pow(GOLDEN, -1, 2**64))
-    powers = numpy.cumprod(numpy.full(len(text), factor))
-    sums = numpy.concatenate([[numpy.uint64(0)], numpy.cumsum(values[numpy.frombuffer(text, numpy.uint8)] * powers)])
-    back = numpy.cumprod(numpy.full(len(text) - window + 1, inverse))
-    return ((sums[window:] - sums[:-window]) * back).tolist()
 
 
 def repeated_units(
@@ -1034,8 +953,8 @@ def contained(
     **normalisation: Any,
 ) -> tuple[list[tuple[int, int, float, int, int, int]], dict[int, str]]:
     """Hits (item, text, containment, start, end, shared), by text and item, and why other items are skipped."""
-    places = [units_in_order(text, unit, **normalisation) for text in texts]
-    wanted = [units_in_order(item, unit, **normalisation) for item in items]
+    places = [shingles(text, 1, unit, **normalisation) for text in texts]
+    wanted = [shingles(item, 1, unit, **normalisation) for item in items]
     sets = [set(runs(units, n)) for units in wanted]
     common: set[Run] = set()
     if max_share is not None:
@@ -1072,11 +991,6 @@ def runs(units: Sequence[bytes], n: int) -> list[Run]:
     return [tuple(units[i : i + n]) for i in range(len(units) - n + 1)]
 
 
-def units_in_order(text: str | bytes, unit: str, **normalisation: Any) -> list[bytes]:
-    """The units of a normalised text: each is a shingle of one unit."""
-    return shingles(text, 1, unit, **normalisation)
-
-
 def original_span(text: str | bytes, first: int, last: int, unit: str, **normalisation: Any) -> tuple[int, int]:
     """Where units first to last - 1 begin and end in a text that is not normalised, in bytes of UTF-8.
 
@@ -1085,7 +999,7 @@ def original_span(text: str | bytes, first: int, last: int, unit: str, **normali
     """
     steps = [b"", *characters(as_bytes(text))]
     ends = [sum(map(len, steps[: i + 1])) for i in range(len(steps))]
-    own = [units_in_order(as_bytes(text)[:end], unit, **normalisation) for end in ends]
+    own = [shingles(as_bytes(text)[:end], 1, unit, **normalisation) for end in ends]
     begin = next(i for i, units in enumerate(own) if len(units) > first)
     end = next(i for i, units in enumerate(own) if units[:last] == own[-1][:last])
     return ends[begin - 1], ends[end]

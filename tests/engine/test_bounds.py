@@ -342,6 +342,3 @@ def test_what_the_command_notes_of_each_document_is_in_files(small, tmp_path, co
     assert found == expected
     assert set(small) == {"temporary"}
     assert list((tmp_path / "temporary").iterdir()) == []
-
-
-# What grows with the documents.

@@ -39,16 +39,18 @@ def test_long_document(tmp_path, format, packed, count):
 
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-be", "utf-32", "utf-8-sig", "cp037"])
-def test_encodings(tmp_path, format, encoding):
-    """A line ends at a newline, not at a byte of a newline within another character."""
-    words = ["naïve", "ʊĊਊ" if encoding.startswith("utf") else "Ê", "last"]
+@pytest.mark.parametrize("size", [4, 5, 1 << 20])
+def test_encodings(tmp_path, monkeypatch, format, encoding, size):
+    """A line ends at a newline, not at a byte of a newline within another character, in blocks of any size."""
+    monkeypatch.setattr(files.blocks, "READ_SIZE", size)
+    words = ["naïve", "ĊĀਊĀ" if encoding.startswith("utf") else "Ê", "", "last"]
     pattern = RECORDS[format]
     lines = [pattern.format(word).encode(encoding) for word in words]
     head = HEADS.get(format, b"").decode()
-    marked = "".join([head, *map(pattern.format, words)]).encode(encoding)
+    marked = "".join([head, *map(pattern.format, words)]).removesuffix("\n").encode(encoding)
     path = file_of(tmp_path, f"in.{format}", marked)
     assert texts(path, encoding=encoding) == [word.encode() for word in words]
-    out = kept(path, [False, True, False], tmp_path / f"out.{format}", encoding=encoding)
+    out = kept(path, [False, True, False, False], tmp_path / f"out.{format}", encoding=encoding)
     assert out == (head + pattern.format(words[1])).encode(encoding)
     assert lines[1].removeprefix("".encode(encoding)) in out
 

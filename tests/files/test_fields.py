@@ -283,17 +283,6 @@ def test_blocks_are_what_is_read_one_by_one(tmp_path, data, format, size):
     assert len(in_blocks[0]) >= kept - in_blocks[1]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "utf-32", "cp037"])
-def test_lines_of_any_encoding_in_blocks_of_any_size(tmp_path, monkeypatch, encoding, size):
-    monkeypatch.setattr(blocks, "READ_SIZE", max(size, 4))
-    words = ["one", "Ċ and ਊ" if encoding.startswith("utf") else "Ê", "", "a longer line than that", "end"]
-    path = tmp_path / "in.txt"
-    path.write_bytes("\n".join(words).encode(encoding))
-    with files.Documents(str(path), encoding=encoding) as source:
-        assert [record.text for record in source.records()] == [word.encode() for word in words]
-
-
 def test_a_record_longer_than_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "READ_SIZE", 64)
     for most in (1 << 24, 256):  # found in whole blocks, or left to the record reader

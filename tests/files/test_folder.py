@@ -74,8 +74,10 @@ def test_a_folder_without_files(tmp_path, format):
 
 
 def test_kept_files_go_into_a_new_folder(corpus, tmp_path):
+    """An empty one stays: a mount point cannot be replaced, and it may be the current folder of a shell."""
     before = tree(corpus)
     (tmp_path / "empty").mkdir()
+    number = (tmp_path / "empty").stat().st_ino
     for place in [tmp_path / "out", tmp_path / "empty"]:
         with files.Documents(str(corpus)) as documents, files.target(documents, str(place)) as target:
             files.write_kept(documents, [False, True, True, False], target)
@@ -84,6 +86,7 @@ def test_kept_files_go_into_a_new_folder(corpus, tmp_path):
         assert tree(place) == {name: before[name] for name in ["b.txt", "deep/c.txt.gz"]}
     assert tree(corpus) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "in", "out"]
+    assert (tmp_path / "empty").stat().st_ino == number
 
 
 def test_places_where_a_folder_cannot_go(corpus, tmp_path):

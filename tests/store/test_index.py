@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import pickle
-import random
 import re
 from datetime import datetime, timezone
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 import running
 import sharing
+from estimates import WORDS, pairs_of_texts
 from indexing import FERRY, FERRY_LESS, HASHER, SETTINGS, contents, reopened, text
 
 import lsh
@@ -327,17 +327,12 @@ def test_recall_at_the_threshold(folder, sketch, texts):
 
     Without texts, and where estimates are asked for, the share that is found is the recall that is promised.
     """
-    rng = random.Random(8)
-    pairs = []
-    for _ in range(800):
-        words = [f"w{number}" for number in rng.sample(range(10**6), 100)]
-        pairs.append((" ".join(words[:90]), " ".join(words[:80] + words[90:])))  # 80 of 100 words are shared
-    shingles = lsh.Shingles(1, unit="word")
-    assert lsh.jaccard(*pairs[0], shingles=shingles) == 0.8
-    with Index.create(folder, shingles=shingles, threshold=0.8, recall=0.99, sketch=sketch, texts=texts) as index:
-        index.add_docs([stored for stored, _ in pairs], range(800))
+    pairs = pairs_of_texts(80, 100, 800)
+    stored, asked = pairs[::2], pairs[1::2]
+    assert lsh.jaccard(stored[0], asked[0], shingles=WORDS) == 0.8
+    with Index.create(folder, shingles=WORDS, threshold=0.8, recall=0.99, sketch=sketch, texts=texts) as index:
+        index.add_docs(stored, range(800))
         index.compact()
-        asked = [one for _, one in pairs]
         answers = index.query_docs(asked)
         missed = sum(i not in [match.id for match in matches] for i, matches in enumerate(answers))
         assert answers[0].recall == index.recall_at(0.8)

@@ -6,8 +6,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy
 import pytest
@@ -95,38 +94,22 @@ def test_normalisation_in_pieces(options, monkeypatch):
 # Signals.
 
 
-class Interrupt(KeyboardInterrupt):
-    """The exception that the signal handler of these tests raises."""
-
-
-@contextmanager
-def interrupted(after: float) -> Iterator[None]:
-    """Raise `Interrupt` in the main thread by a signal after this many seconds."""
-
-    def handler(*_: object) -> None:
-        raise Interrupt
-
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, after)
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def seconds_to_end(after: float, work: Callable[[], object]) -> float:
     """Repeat the work until a signal interrupts it; return the seconds from the signal to the end of the work."""
 
     def repeat() -> None:
-        with interrupted(after):
-            while True:
-                work()
+        signal.setitimer(signal.ITIMER_REAL, after)
+        while True:
+            work()
 
-    begun = time.monotonic()
-    with pytest.raises(Interrupt):
-        repeat()
-    return time.monotonic() - begun - after
+    before, begun = signal.signal(signal.SIGALRM, signal.default_int_handler), time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            repeat()
+        return time.monotonic() - begun - after
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def two_texts(beyond_ascii: bool) -> list[str]:
@@ -179,7 +162,7 @@ def test_helpers_end_when_their_results_are_not_wanted():
     def work(item: int) -> None:
         if threading.current_thread() is threading.main_thread():
             begun.wait(60)
-            raise Interrupt
+            raise KeyboardInterrupt
         begun.set()
         try:
             while True:
@@ -189,6 +172,6 @@ def test_helpers_end_when_their_results_are_not_wanted():
             ended.set()
             raise
 
-    with pytest.raises(Interrupt):
+    with pytest.raises(KeyboardInterrupt):
         list(map_in_order(work, range(9), 2))
     assert ended.is_set()

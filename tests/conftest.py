@@ -28,6 +28,7 @@ from pathlib import Path
 import pytest
 import strategies  # noqa: F401  (loads the hypothesis profile, even for tests that do not import it)
 from reading import COMPRESSIONS
+from running import DOCUMENTS
 
 MAX_WORKERS = 8  # more take longer to start than they save
 _STDERR = pytest.StashKey[int]()
@@ -101,6 +102,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def folder(tmp_path: Path) -> Path:
     """The place of a new index."""
     return tmp_path / "index"
+
+
+@pytest.fixture
+def news(tmp_path: Path) -> Path:
+    """A folder with news.txt of five lines, of which two are a near duplicate and a copy of others."""
+    (tmp_path / "news.txt").write_bytes(DOCUMENTS)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

@@ -29,6 +29,8 @@ STORY = b"the ferry left the harbour at nine with two hundred passengers and a b
 OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
 THIRD = b"a tortoise laid an egg on sunday and was given another name by everyone but the accountant"
 CLOSE = STORY.replace(b"nine", b"nina")
+DOCUMENTS = b"\n".join([STORY, OTHER, CLOSE, THIRD, OTHER]) + b"\n"
+KEPT = b"\n".join([STORY, OTHER, THIRD]) + b"\n"
 TIMEOUT = 120.0
 # A process inherits the signals that are ignored: SIGINT in background jobs of a shell, SIGHUP under nohup.
 DEFAULT_SIGNALS = (

@@ -11,25 +11,13 @@ import gzip
 import json
 import re
 import time
-from pathlib import Path
 
 import pytest
 import reference
-from running import CLOSE, OTHER, STORY, THIRD, contents, done, lsh, refused, rows
+from running import CLOSE, DOCUMENTS, KEPT, OTHER, STORY, THIRD, contents, done, lsh, refused, rows
 
 import lsh as package
 from lsh.command.main import main
-
-DOCUMENTS = b"\n".join([STORY, OTHER, CLOSE, THIRD, OTHER]) + b"\n"
-KEPT = b"\n".join([STORY, OTHER, THIRD]) + b"\n"
-
-
-@pytest.fixture
-def news(tmp_path: Path) -> Path:
-    """A folder with news.txt of five lines, two of them near duplicates."""
-    (tmp_path / "news.txt").write_bytes(DOCUMENTS)
-    return tmp_path
-
 
 # The result.
 
@@ -203,17 +191,13 @@ def test_standard_streams(tmp_path):
     assert "line 3" in refused(tmp_path, "dedup", "-", "-o", "-", "--format", "tsv", stdin=bad)
 
 
-A = b"The ferry to the islands sails again on Monday, after two days of storm."
-B = b"A piano teacher has moved to the old mill and takes pupils from May on."
-
-
 def test_several_inputs_and_what_is_skipped(tmp_path):
     """Files of one format are one source; a pattern means the files that match it."""
-    for name, text in {"1.jsonl": A, "2.jsonl": B, "3.jsonl": A}.items():
+    for name, text in {"1.jsonl": STORY, "2.jsonl": OTHER, "3.jsonl": STORY}.items():
         (tmp_path / name).write_bytes(b'{"id": "%s\\ud800", "body": "%s"}\n{"body"\n' % (name.encode(), text))
     run = ["dedup", "1.jsonl", "[23].jsonl", "-o", "out.jsonl.bz2", "--on-bad-line", "skip", "--rejects", "bad"]
     done(tmp_path, *run, "--removed", "removed.tsv")
-    kept = b"".join(b'{"id": "%d.jsonl\\ud800", "body": "%s"}\n' % pair for pair in ((1, A), (2, B)))
+    kept = b"".join(b'{"id": "%d.jsonl\\ud800", "body": "%s"}\n' % pair for pair in ((1, STORY), (2, OTHER)))
     assert bz2.decompress((tmp_path / "out.jsonl.bz2").read_bytes()) == kept
     assert (tmp_path / "bad").read_bytes() == b'{"body"\n' * 3
     row = (tmp_path / "removed.tsv").read_text("utf-8").split("\t")

@@ -22,6 +22,8 @@ from pathlib import Path
 import pytest
 from running import (
     DEFAULT_SIGNALS,
+    DOCUMENTS,
+    KEPT,
     OTHER,
     SAMPLE,
     STORY,
@@ -39,17 +41,7 @@ import lsh as package
 from lsh.command.main import main
 
 COMMANDS = ["dedup", "pairs", "show", "compare", "plan", "stats", "version"]
-
-DOCUMENTS = b"\n".join([STORY, OTHER, STORY.replace(b"nine", b"nina"), OTHER]) + b"\n"
-KEPT = b"\n".join([STORY, OTHER]) + b"\n"
 MAIN = "from lsh.command.main import main"
-
-
-@pytest.fixture
-def news(tmp_path: Path) -> Path:
-    """A folder with news.txt of four lines, of which each of the first two has a near duplicate."""
-    (tmp_path / "news.txt").write_bytes(DOCUMENTS)
-    return tmp_path
 
 
 # Usage and help.

@@ -14,12 +14,10 @@ import sys
 
 import pytest
 from reading import write_records
-from running import OTHER, SAMPLE, STORY, done, process, refused
+from running import DOCUMENTS, OTHER, SAMPLE, STORY, done, process, refused
 
 from lsh.command import main
 from lsh.store.index import Index
-
-DOCUMENTS = b"\n".join([STORY, OTHER, STORY.replace(b"nine", b"nina"), STORY, OTHER]) + b"\n"
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import reference
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lsh._minhash import band_keys
 from lsh.engine.deciding import ClusterState, Components, GreedyClusterer
 from lsh.links.comparing import Similarity
 from lsh.links.grouping import BucketFinder
@@ -102,24 +101,6 @@ def test_many_documents_against_twin(kind, count):
         (numpy.arange(count)[::-1], count // 2),
     ):
         assert linked(keys, order.tolist(), entered) == expected_links(keys.tolist(), order.tolist(), entered)
-
-
-# Band keys of rows that are not adjacent in memory.
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize("dtype", [numpy.uint32, numpy.uint64])
-@pytest.mark.parametrize(
-    "widths", [[6] * 20, [1] * 40, [2] * 300, [17, 16, 16, 600], [256, 257, 1], [300, 3, 3], [0, 2, 0]]
-)
-def test_keys_of_many_rows_against_twin(dtype, widths):
-    used, random = sum(widths), numpy.random.default_rng(len(widths))
-    wide = random.integers(0, numpy.iinfo(dtype).max, (130, used + 5), dtype=dtype, endpoint=True)
-    bounds = numpy.cumsum([0, *widths]).astype(numpy.uintp)
-    for rows in (wide[:, :used], wide[:, 3 : 3 + used], wide[::2, :used], wide[:1, :used], wide[64:128], wide[:0]):
-        out = numpy.zeros((len(widths), len(rows)), numpy.uint64)
-        band_keys(rows, bounds, out)
-        assert out.T.tolist() == [reference.band_keys(row, widths) for row in rows.tolist()]
 
 
 # Components. All documents are alike, so every link connects two of them.

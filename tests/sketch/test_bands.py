@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 import lsh
 from lsh import Bands
 
-DTYPES = {4: numpy.uint32, 8: numpy.uint64}
 some_widths = st.lists(st.integers(1, 12), min_size=1, max_size=12)
 
 
@@ -102,30 +101,23 @@ def test_similarity_at_the_ends():
 # Keys.
 
 
-@st.composite
-def banded_rows(draw) -> tuple[list[list[int]], list[int], int]:
-    """Fingerprints with few distinct values, so that bands agree; valid widths; the bytes of a component."""
-    widths = draw(st.lists(st.integers(1, 5), min_size=1, max_size=6) | st.sampled_from([[100], [1] * 100, [3] * 33]))
-    hashbytes = draw(st.sampled_from([4, 8]))
-    top = 2 ** (8 * hashbytes) - 1
-    value = st.one_of(st.sampled_from([0, 1, top // 2, top // 2 + 1, top]), st.integers(0, top))
-    length = sum(widths) + draw(st.integers(0, 3))
-    rows = draw(st.lists(st.lists(value, min_size=length, max_size=length), min_size=0, max_size=6))
-    return rows, widths, hashbytes
-
-
-@given(case=banded_rows())
-def test_keys_against_twin(case):
-    rows, widths, hashbytes = case
-    length = len(rows[0]) if rows else sum(widths)
-    array = numpy.array(rows, DTYPES[hashbytes]).reshape(len(rows), length)
-    bands = Bands(widths=widths)
-    keys = bands.keys(array)
-    assert (keys.shape, keys.dtype) == ((len(widths), len(rows)), numpy.uint64)
-    assert keys.T.tolist() == [reference.band_keys(row, widths) for row in rows]
-    for same in (numpy.asfortranarray(array), numpy.repeat(array, 2, axis=0)[::2]):  # other layouts in memory
-        assert bands.keys(same).tolist() == keys.tolist()
-    assert bands.keys(array[::-1]).tolist() == keys[:, ::-1].tolist()
+@pytest.mark.few(5)
+@pytest.mark.parametrize("dtype", [numpy.uint32, numpy.uint64])
+@pytest.mark.parametrize(
+    "widths",
+    [[4, 2, 7, 1, 8, 5, *range(9, 16)], [6] * 20, [1] * 40, [2] * 300, [17, 16, 16, 600], [256, 257, 1], [300, 3, 3]],
+)
+def test_keys_against_twin(dtype, widths):
+    """Of values from end to end, of any number of rows, and in every layout in memory."""
+    used, random = sum(widths), numpy.random.default_rng(len(widths))
+    top = numpy.iinfo(dtype).max
+    wide = random.integers(0, top, (130, used + 5), dtype=dtype, endpoint=True)
+    wide[:9] = random.choice(numpy.array([0, 1, top // 2, top // 2 + 1, top], dtype), (9, used + 5))
+    layouts = [wide, wide[:, 3 : 3 + used], wide[::2, :used], wide[64:128], wide[::-1], numpy.asfortranarray(wide)]
+    for rows in (*layouts, wide[:1, :used], wide[:2], wide[:5], wide[:0]):
+        keys = Bands(widths=widths).keys(rows)
+        assert (keys.shape, keys.dtype) == ((len(widths), len(rows)), numpy.uint64)
+        assert keys.T.tolist() == [reference.band_keys(row, widths) for row in rows.tolist()]
 
 
 # Bad input.

@@ -19,6 +19,7 @@ import faulthandler
 import gzip
 import json
 import os
+import random
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -102,6 +103,21 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def folder(tmp_path: Path) -> Path:
     """The place of a new index."""
     return tmp_path / "index"
+
+
+@pytest.fixture(scope="session")
+def corpus() -> list[str]:
+    """3,000 texts, of which most are near duplicates or copies, some are empty, and a third is not ASCII."""
+    draw = random.Random(3)
+    texts = []
+    for i in range(1000):
+        words = [f"w{draw.randrange(400)}" for _ in range(40)]
+        texts.append(" ".join(words))
+        texts.append(" ".join(words) if i % 3 else "")
+        words[draw.randrange(40)] = "été"
+        texts.append(" ".join(words))
+    draw.shuffle(texts)
+    return texts
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import errno
 import itertools
 import mmap
 import os
-import random
 import re
 import signal
 import sys
@@ -30,21 +29,6 @@ from lsh.base.budget import MemoryBudget, _File, memory_size
 from lsh.text.batch import content_keys
 
 SHINGLES = Shingles(2, "word")
-
-
-@pytest.fixture(scope="module")
-def corpus() -> list[str]:
-    """3,000 texts: near duplicates, copies, empty texts, and texts that are not ASCII."""
-    draw = random.Random(3)
-    texts = []
-    for i in range(1000):
-        words = [f"w{draw.randrange(400)}" for _ in range(40)]
-        texts.append(" ".join(words))
-        texts.append(" ".join(words) if i % 3 else "")
-        words[draw.randrange(40)] = "été"
-        texts.append(" ".join(words))
-    draw.shuffle(texts)
-    return texts
 
 
 def same(one, other) -> None:

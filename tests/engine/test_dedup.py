@@ -536,21 +536,6 @@ def test_twenty_thousand_near_copies_of_a_removed_text():
 
 
 @pytest.fixture(scope="module")
-def corpus() -> list[str]:
-    """3,000 texts, two thirds of them near duplicates: more than one batch, and more than one progress report."""
-    draw = random.Random(12)
-    texts = []
-    for _ in range(1000):
-        words = [f"w{draw.randrange(500)}" for _ in range(30)]
-        texts.append(" ".join(words))
-        texts.append(" ".join(words))
-        words[draw.randrange(30)] = "changed"
-        texts.append(" ".join(words))
-    draw.shuffle(texts)
-    return texts
-
-
-@pytest.fixture(scope="module")
 def num_references(corpus) -> SimpleNamespace:
     return SimpleNamespace(result=deduplicate(corpus, 0.7), pairs=list(find_pairs(corpus, threshold=0.7)))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import reference
 from spark_texts import TEXTS, edited, words
 
 import lsh
@@ -29,16 +30,11 @@ def pairs_of(found: Iterator[Any]) -> list[tuple[int, int]]:
 
 
 def components(links: list[tuple[int, int]]) -> dict[int, int]:
-    """The least node of the component of each node, the slow way."""
-    least = {node: node for pair in links for node in pair}
-    changed = True
-    while changed:
-        changed = False
-        for a, b in links:
-            low = min(least[a], least[b])
-            changed |= least[a] != low or least[b] != low
-            least[a] = least[b] = low
-    return least
+    """The least node of the component of each node."""
+    nodes = sorted({node for pair in links for node in pair})
+    number = {node: i for i, node in enumerate(nodes)}
+    roots = reference.components(len(nodes), [(number[a], number[b]) for a, b in links])
+    return {node: nodes[root] for node, root in zip(nodes, roots)}
 
 
 def random_links(seed: int, nodes: int, count: int) -> list[tuple[int, int]]:

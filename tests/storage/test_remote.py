@@ -111,14 +111,6 @@ SLASHES = "a file:// URL has three slashes before the path, such as file:///data
 UNKNOWN = "zz:// is not a known kind of URL; use s3://, gs://, hf://, https:// or a local path"
 
 
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [("zz://box/a.tsv", UNKNOWN), ("file://other/data/a.tsv", SLASHES), ("file://a.tsv", SLASHES)],
-)
-def test_a_url_that_names_no_file(tmp_path, url, problem):
-    assert refused(tmp_path, "dedup", url, "-o", "out.tsv") == f"lsh: error: {url}: {problem}"
-
-
 def test_fsspec_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
     message = refused(tmp_path, "stats", "s3://box/a.tsv?versionId=t0psecret")
@@ -224,6 +216,10 @@ def test_a_url_gives_what_a_local_name_gives(tmp_path, memory, line, source, out
         (["memory://in", "-o", "memory://full/"], "OUTPUT must be a new or an empty folder, got memory://full/"),
         (["memory://in/a.tsv", "-o", "memory://o.tsv", "--removed", "memory:///o.tsv"], "--removed must not be OUTPUT"),
         (["memory://in/none.tsv", "-o", "out.tsv"], "memory://in/none.tsv: No such file or directory"),
+        *(
+            ([url, "-o", "out.tsv"], f"{url}: {problem}")
+            for url, problem in (("zz://x/a", UNKNOWN), ("file://other/data/a.tsv", SLASHES), ("file://a.tsv", SLASHES))
+        ),
         (
             ["memory://in/a.tsv", "-o", "https://example.org/a.tsv?sig=1"],
             "https://example.org/a.tsv?***: https:// can only be read; write to a local file",

@@ -15,7 +15,6 @@ from indexing import FERRY
 import lsh
 import lsh.engine.corpus
 import lsh.engine.index_candidates
-import lsh.engine.layout
 import lsh.store.view
 from lsh.store.index import Index, IndexDamagedError
 

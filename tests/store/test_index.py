@@ -17,9 +17,7 @@ from estimates import WORDS, pairs_of_texts
 from indexing import FERRY, FERRY_LESS, HASHER, SETTINGS, contents, reopened, text
 
 import lsh
-import lsh.segments.manifest
 import lsh.store.arguments
-import lsh.store.writer
 from lsh.store import query
 from lsh.store.index import Index, IndexLockedError
 

@@ -16,7 +16,6 @@ import pytest
 from indexing import SETTINGS, contents, reopened, text
 
 import lsh
-import lsh.base.file_io
 import lsh.store.view
 import lsh.store.writer
 from lsh.segments import disk, log

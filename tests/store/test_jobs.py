@@ -14,7 +14,6 @@ import pytest
 from indexing import SETTINGS, contents, patch_read_manifest, reopened, text
 
 import lsh
-import lsh.store.view
 from lsh.segments import manifest
 from lsh.store import query
 from lsh.store.index import Index, IndexDamagedError, IndexReplacedError

@@ -24,17 +24,7 @@ class Cut(NamedTuple):
 
 
 class Proxy:
-    """A proxy in threads; `close` ends it.
-
-    Attributes
-    ----------
-    address : str
-        The URL of the proxy.
-    requests : list of tuple of str
-        Method and path of each request.
-    cuts : list of Cut
-        Each is used once, for the first request that it fits.
-    """
+    """A proxy in threads; `close` ends it. Each of its cuts is used once, for the first request that it fits."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -46,7 +36,7 @@ class Proxy:
 
     def clear(self) -> None:
         """Forget requests and cuts."""
-        self.requests: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []  # methods and paths
         self.cuts: list[Cut] = []
 
     def close(self) -> None:

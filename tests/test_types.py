@@ -57,12 +57,3 @@ def test_a_face_has_the_objects_of_the_module_behind_it(face, name, behind):
     found = getattr(importlib.import_module(face), name)
     assert found is getattr(importlib.import_module(behind), name)
     assert found is getattr(lsh, name, found)
-
-
-def test_the_import_forms_of_upstream():
-    from lsh import cache, minhash
-    from lsh import lsh as first
-
-    assert (cache.Cache, minhash.MinHasher) == (lsh.Cache, lsh.MinHasher)
-    assert issubclass(first.Cache, lsh.Cache)
-    assert first.Cache is not lsh.Cache

@@ -25,22 +25,6 @@ def share(function, items, num_threads):
         pass
 
 
-class Starts:
-    """Makes some starts of threads fail, by their number from 0, and counts all starts."""
-
-    def __init__(self, monkeypatch, fails):
-        self.count = 0
-        start = threading.Thread.start
-
-        def counted(thread):
-            number, self.count = self.count, self.count + 1
-            if fails(number):
-                raise RuntimeError("can't start new thread")
-            start(thread)
-
-        monkeypatch.setattr(threading.Thread, "start", counted)
-
-
 FAILING_STARTS = {
     "none": lambda number: False,
     "all": lambda number: True,
@@ -53,7 +37,17 @@ FAILING_STARTS = {
 
 @pytest.fixture(params=FAILING_STARTS)
 def starts(request, monkeypatch):
-    return Starts(monkeypatch, FAILING_STARTS[request.param])
+    """Make some starts of threads fail, by their number from 0; the threads of all starts."""
+    started, start = [], threading.Thread.start
+
+    def counted(thread):
+        started.append(thread)
+        if FAILING_STARTS[request.param](len(started) - 1):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", counted)
+    return started
 
 
 @pytest.fixture
@@ -89,7 +83,7 @@ def test_maps_keep_the_order(count, workers, starts):
     results = threads.map_in_order(lambda number: called.append(number) or number * number, iter(range(count)), workers)
     assert list(results) == [number * number for number in range(count)]
     assert sorted(called) == list(range(count))
-    assert (starts.count > 0) == (workers > 1 and count > 1)
+    assert (len(starts) > 0) == (workers > 1 and count > 1)
 
 
 @pytest.mark.parametrize("kind", [list, iter])
@@ -195,13 +189,13 @@ def test_an_answer_does_not_depend_on_the_threads_that_start(starts, monkeypatch
     monkeypatch.setitem(lsh.sketch.hasher._BATCH_BYTES, "fss", 1 << 10)  # enough batches for every thread
     answers = []
     for num_threads in (1, 4):
-        before = starts.count
+        before = len(starts)
         result = lsh.deduplicate(texts, num_threads=num_threads)
         pairs = list(lsh.find_pairs(texts[:400], num_threads=num_threads))
         rows = hasher.fingerprints(texts, num_threads=num_threads)
         parts = [part for _, part in hasher.chunks(iter(texts), num_threads=num_threads)]
         answers.append((result.removed.tolist(), pairs, rows.tolist(), np.concatenate(parts).tolist()))
-        assert (starts.count - before >= 4) == (num_threads > 1)
+        assert (len(starts) - before >= 4) == (num_threads > 1)
     assert answers[0] == answers[1]
 
 

@@ -24,6 +24,22 @@ B = b"bakers walked out on wednesday and the shelves stayed empty"
 NEAR = A.replace(b"nineteen", b"seventeen")
 
 
+@pytest.mark.parametrize("run", [lsh, pytest.param(process, marks=pytest.mark.slow)])
+def test_version(tmp_path, run):
+    expected = {
+        "lsh-dedup": package.__version__,
+        "level": package.simd_level() if run is lsh else "baseline",
+        "numpy": np.__version__,
+        "python": sys.version.split()[0],
+    }
+    more = {} if run is lsh else {"env": {"LSH_SIMD": "baseline"}}
+    found = json.loads(done(tmp_path, "version", "--json", run=run, **more))
+    assert expected.items() <= found.items()
+    assert found["system"].startswith(sys.platform)
+    printed = done(tmp_path, "version", run=run, **more).decode()
+    assert dict(line.split(maxsplit=1) for line in printed.splitlines()) == found
+
+
 # pairs.
 
 
@@ -229,22 +245,3 @@ def test_stats_count_the_shingles_of_some_of_many(tmp_path):
     assert found["shingles"]["mean"] == pytest.approx((12_000 + 18 * 12_000 + 3000) / 27_000, abs=0.01)
     by_word = json.loads(done(tmp_path, "stats", "in.txt", "--unit", "word", "--json"))
     assert by_word["without_shingles"] == 3001
-
-
-# version.
-
-
-@pytest.mark.parametrize("run", [lsh, pytest.param(process, marks=pytest.mark.slow)])
-def test_version(tmp_path, run):
-    expected = {
-        "lsh-dedup": package.__version__,
-        "level": package.simd_level() if run is lsh else "baseline",
-        "numpy": np.__version__,
-        "python": sys.version.split()[0],
-    }
-    more = {} if run is lsh else {"env": {"LSH_SIMD": "baseline"}}
-    found = json.loads(done(tmp_path, "version", "--json", run=run, **more))
-    assert expected.items() <= found.items()
-    assert found["system"].startswith(sys.platform)
-    printed = done(tmp_path, "version", run=run, **more).decode()
-    assert dict(line.split(maxsplit=1) for line in printed.splitlines()) == found

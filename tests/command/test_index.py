@@ -44,9 +44,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-# Creating.
-
-
 def test_create(tmp_path):
     options = ["--threshold", 0.6, "--recall", 0.9, "--num-seeds", 64, "--ngram", 3, "--unit", "word", "--lowercase"]
     done(tmp_path, "index", "create", "a.index", *options, "--sketch", "full", "--period", "12h")
@@ -169,6 +166,22 @@ def test_ids_of_other_types_are_printed(tmp_path):
     assert "2 ids not in the index: '\\udcff', '\\ud801'" in refused(
         tmp_path, "index", "remove", "x.index", "--ids", "-", stdin=b"\xff\n\xed\xa0\x81\n"
     )
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_a_null_id_is_an_error(tmp_path, ending):
+    """It must not become the number of the record, which may be the id of another one."""
+    count, null = 3000, 2345
+    rows = [{"id": str(i) if i != null else None, "text": f"text {i}"} for i in range(count)]
+    write_records(tmp_path / f"x.{ending}", rows)
+    done(tmp_path, "index", "create", "x.index", "-q")
+    result = lsh(tmp_path, "index", "add", "x.index", f"x.{ending}")
+    message = f"x.{ending}: the id of document {null + 1} is null or empty; give it one, or use --id-field none"
+    assert result.returncode == 2
+    assert message in result.stderr.decode()
+    assert len(Index.open(tmp_path / "x.index")) == 0
+    done(tmp_path, "index", "add", "x.index", f"x.{ending}", "--id-field", "none", "--field", "text")
+    assert len(Index.open(tmp_path / "x.index")) == count
 
 
 # Times.
@@ -484,22 +497,3 @@ def test_another_run_starts_anew(tmp_path, interrupted, small_steps, change):
     counts = json.loads(result.stdout)
     assert counts["documents"] == (4 if change == "renamed" else 18_000)
     assert counts["replaced"] > 0
-
-
-# Errors.
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
-def test_a_null_id_is_an_error(tmp_path, ending):
-    """It must not become the number of the record, which may be the id of another one."""
-    count, null = 3000, 2345
-    rows = [{"id": str(i) if i != null else None, "text": f"text {i}"} for i in range(count)]
-    write_records(tmp_path / f"x.{ending}", rows)
-    done(tmp_path, "index", "create", "x.index", "-q")
-    result = lsh(tmp_path, "index", "add", "x.index", f"x.{ending}")
-    message = f"x.{ending}: the id of document {null + 1} is null or empty; give it one, or use --id-field none"
-    assert result.returncode == 2
-    assert message in result.stderr.decode()
-    assert len(Index.open(tmp_path / "x.index")) == 0
-    done(tmp_path, "index", "add", "x.index", f"x.{ending}", "--id-field", "none", "--field", "text")
-    assert len(Index.open(tmp_path / "x.index")) == count

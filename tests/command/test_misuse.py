@@ -50,8 +50,6 @@ def news(tmp_path_factory):
     return folder
 
 
-# ---- each command checks each of its options ----
-
 BAD_VALUES = {  # such as the command refuses, or the library
     "--threshold": "0",
     "--recall": "nan",

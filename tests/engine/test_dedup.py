@@ -616,17 +616,12 @@ class Screen(io.StringIO):
         return self.terminal
 
 
-@pytest.fixture
-def without_tqdm(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-
-
-@pytest.mark.usefixtures("without_tqdm")
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_plain_line_without_tqdm(corpus, monkeypatch, terminal):
     """One line for each stage; on a terminal the line is redrawn during the stage."""
     screen = Screen(terminal)
+    for name in ("tqdm", "tqdm.auto"):
+        monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr("lsh.base.progress.REDRAW", 0.0)
     deduplicate(corpus, progress=True)

@@ -54,15 +54,10 @@ def test_places(made, bits, one_by_one, data):
             assert found.extent(file) == (first, first + len(rows))
             parts = list(found.located(file))
             assert [row for _, part in parts for row in zip(*(column.tolist() for column in part))] == rows
-            assert all(position == first + rows.index(row_of(part)) for position, part in parts if len(part.begins))
+            assert all(rows[at - first][0] == part.begins[0] for at, part in parts if len(part.begins))
             which = sorted(data.draw(st.sets(st.integers(0, max(len(rows) - 1, 0)), max_size=len(rows))))
             some = [row for part in found.find(file, np.array(which, np.int64) + first) for row in zip(*part)]
             assert some == [rows[index] for index in which]
-
-
-def row_of(part: places.Located) -> tuple[int, int, int]:
-    """The first record of a part."""
-    return int(part.begins[0]), int(part.ends[0]), int(part.numbers[0])
 
 
 @given(st.lists(st.tuples(st.integers(0, 9000), st.integers(1, 9000)), min_size=1, max_size=30), st.integers(0, 40_000))
@@ -102,10 +97,6 @@ def sizes(request, monkeypatch):
             monkeypatch.setattr(module, name, size)
 
 
-def records(documents: files.Documents) -> list[tuple[Any, ...]]:
-    return list(documents.records())
-
-
 def at(documents: files.Documents, positions: Sequence[int]) -> list[tuple[Any, ...]]:
     return [record for block in documents.at(np.array(positions, np.int64)) for record in block.records()]
 
@@ -136,7 +127,7 @@ def test_documents_at_positions(tmp_path, name, how):
     other = file_of(tmp_path, f"2{name}", data)
     for paths in ([path], [path, other], [path, path]):
         with files.Documents(paths, **options) as documents:
-            found = records(documents)
+            found = list(documents.records())
             assert documents.count == len(found)
             skipped, missing = documents.skipped, documents.missing
             for step in (1, 2, 3, 5):

@@ -56,9 +56,6 @@ KINDS = ["uniform", "few", "low", "high", "giant"]
 COUNTS = [0, 1, 2, 4095, 4096, *(pytest.param(count, marks=pytest.mark.slow) for count in (2**18 - 1, 2**18)), 70_000]
 
 
-# ---- sorted keys ----
-
-
 @pytest.mark.few(5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", COUNTS)
@@ -264,7 +261,7 @@ def test_merging_many(kind, sizes):
             numpy.testing.assert_array_equal(array, other)
 
 
-# ---- checksums ----
+# ---- files that are damaged ----
 
 
 def test_damaged_blocks_are_found():
@@ -296,9 +293,6 @@ def test_damaged_blocks_are_found():
     blocks.check(0, BLOCK)  # not read again
     with pytest.raises(IndexDamagedError, match=f"bytes 0 to {BLOCK - 1} "):
         blocks.verify()
-
-
-# ---- files that are damaged ----
 
 
 class File:

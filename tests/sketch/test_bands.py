@@ -20,9 +20,6 @@ from lsh import Bands
 some_widths = st.lists(st.integers(1, 12), min_size=1, max_size=12)
 
 
-# The value.
-
-
 @pytest.mark.parametrize(
     ("bands", "widths", "band_width", "bounds", "printed"),
     [

@@ -42,9 +42,7 @@ def made(kind: str, k: int, n: int = 3, unit: str = "byte") -> MinHasher:
 
 def twin(kind: str, text: str | bytes, seeds: list[int], k: int, **shingling) -> list[int]:
     """The fingerprint by reference.py; murmur3 has a component for each seed, fss has k of the first seed."""
-    if kind == "fss":
-        return reference.fss(text, k, seeds[0], **shingling)
-    return reference.fingerprint(text, seeds, hashbytes=HASHBYTES[kind], **shingling)
+    return reference.sketch(text, (k, seeds[0]) if kind == "fss" else seeds, HASHBYTES[kind], **shingling)
 
 
 def of_seeds(kind: str, seeds: list[int], k: int, shingles: Shingles) -> MinHasher:
@@ -246,9 +244,6 @@ def test_interval_against_twin(confidence, hashbytes):
         assert equal / 64 - 1e-12 <= high <= 1
         if confidence == 0.95:
             assert hasher.interval(a, b) == found
-
-
-# Forms of fingerprints.
 
 
 def test_any_sequence_in_order_is_a_fingerprint():

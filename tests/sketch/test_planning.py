@@ -248,9 +248,6 @@ def test_printed_plan():
     assert str(unfiltered).splitlines()[-1].endswith(f"with probability {unfiltered.probability(0.8):.4f}")
 
 
-# A plan as `bands`.
-
-
 def test_a_plan_in_place_of_a_recall():
     """A plan gives the same result as its recall passed alone, with each kind of verification."""
     texts = pairs_of_texts(80, 100, 300)

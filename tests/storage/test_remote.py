@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import gzip
 import http.server
 import io
 import itertools
-import os
 import random
 import re
 import string
@@ -19,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import strategies
+from full_disk import Full
 from hypothesis import given
 from hypothesis import strategies as st
 from reading import write_records
@@ -115,9 +114,6 @@ def test_fsspec_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
     message = refused(tmp_path, "stats", "s3://box/a.tsv?versionId=t0psecret")
     assert message == 'lsh: error: s3://box/a.tsv?***: URLs need fsspec; run pip install "lsh-dedup[io]"'
-
-
-# ---- file:// ----
 
 
 def test_a_file_url_is_the_local_file(tmp_path):
@@ -294,18 +290,11 @@ def test_temporary_files_are_in_the_given_folder(tmp_path, memory, monkeypatch, 
     assert contents(tmp_path) == {"own": None}
 
 
-class Full(io.BytesIO):
-    """A file on a full disk."""
-
-    def write(self, data):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
 def test_a_full_temporary_folder_of_an_output(tmp_path, memory, monkeypatch):
     """The message names the folder of the temporary file, the URL that needs it, and the option."""
     memory.pipe_file("/in.tsv", LINES)
     (tmp_path / "own").mkdir()
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **given: Full() if given else io.BytesIO())
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **given: Full(io.BytesIO(), 0) if given else io.BytesIO())
     message = refused(tmp_path, "dedup", "memory://in.tsv", "-o", "memory://out.tsv", "--temp-dir", "own")
     problem = "the data of memory://out.tsv needs temporary files: No space left on device"
     assert message == f"lsh: error: own: {problem}; set --temp-dir to another folder"
@@ -447,13 +436,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args: object) -> None:
         pass
 
-    def do_HEAD(self) -> None:
-        self.answer(head=True)
-
-    def do_GET(self) -> None:
-        self.answer(head=False)
-
-    def answer(self, head: bool) -> None:
+    def answer(self) -> None:
+        head = self.command == "HEAD"
         self.log.append((self.command, self.headers.get("Range", "")))
         if head and "signed" in self.path:  # a signed URL is for one method
             self.send_error(403)
@@ -487,6 +471,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             self.connection.close()
             return
         self.wfile.write(data)
+
+    do_HEAD = do_GET = answer  # noqa: N815
 
 
 @pytest.fixture(params=["ranges", "no ranges"])

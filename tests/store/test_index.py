@@ -61,9 +61,6 @@ def test_iterators_are_added_in_pieces(folder, monkeypatch):
             index.add_docs(iter(texts[:5]), iter(range(53)))
 
 
-# Times.
-
-
 def test_times(folder):
     times = {
         0: 0.0,

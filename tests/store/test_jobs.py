@@ -18,8 +18,6 @@ from lsh.segments import manifest
 from lsh.store import query
 from lsh.store.index import Index, IndexDamagedError, IndexReplacedError
 
-# Removing and times.
-
 
 @pytest.mark.parametrize("settings", [{"texts": "stored"}, {"texts": None, "sketch": "full"}, {"texts": None}], ids=str)
 def test_a_time_is_changed_alone(folder, settings):
@@ -46,9 +44,6 @@ def test_a_time_is_changed_alone(folder, settings):
             assert index.text_of("empty") == b""
 
 
-# Equal texts.
-
-
 def test_the_first_of_equal_texts(folder, monkeypatch):
     """A query with `top` ends at the first ones, wherever they are."""
     monkeypatch.setattr(query, "TEXTS_STEP", 7)
@@ -65,9 +60,6 @@ def test_the_first_of_equal_texts(folder, monkeypatch):
             assert [match.id for match in index.query(id=1, top=2)] == [2, 3]
             assert index.query(base + "c", top=2)[0].similarity < 1.0
             index.compact()
-
-
-# Arguments.
 
 
 def test_paths_that_are_no_folder(tmp_path, monkeypatch):

@@ -84,15 +84,9 @@ def test_nothing_is_cached_in_a_text():
     assert [sys.getsizeof(text) for text in collection] == before
 
 
-class Str(str):
-    """A subclass, which is accepted as a text."""
-
-
-class Bytes(bytes):
-    """A subclass, which is accepted as a text."""
-
-
 def test_every_kind_of_text():
+    """Also of subclasses."""
+    Str, Bytes = type("Str", (str,), {}), type("Bytes", (bytes,), {})
     kinds = [Str("ascii"), Str("\u6f22\u5b57"), Bytes(b"\xff"), np.str_("n\xf6"), np.bytes_(b"b"), bytearray(b"array")]
     kinds += [memoryview(b"a view of bytes")[::2], "", b"", bytearray()]
     assert held(Batch(kinds)) == [as_bytes(text) for text in kinds]
@@ -398,6 +392,13 @@ def test_a_batch_keeps_the_column_alive():
     assert settled(source)
 
 
+def test_normalised_columns():
+    hasher = lsh.MinHasher(16, shingles=lsh.Shingles(2, lowercase=True, normalize="NFKC"))
+    collection = ["\ufb01 ABC", "CAF\xc9", "", "Plain"]
+    assert_taken(Producer(node("vu", [encode(text) for text in collection])), collection, hasher)
+    assert_taken(np.array([encode(text) for text in collection]), collection, hasher)
+
+
 # Arrow, damaged.
 
 LONG = [b"a text of more than twelve bytes", b"another one, also longer than that"]
@@ -592,16 +593,6 @@ def test_no_capsules(name):
         column = type("Column", (), {name: lambda self, requested_schema=None, value=value: value})()
         with pytest.raises(TypeError, match=rf"^{name} of texts must return the capsule"):
             HASHER.fingerprints(column)
-
-
-# Columns that are normalised.
-
-
-def test_normalised_columns():
-    hasher = lsh.MinHasher(16, shingles=lsh.Shingles(2, lowercase=True, normalize="NFKC"))
-    collection = ["\ufb01 ABC", "CAF\xc9", "", "Plain"]
-    assert_taken(Producer(node("vu", [encode(text) for text in collection])), collection, hasher)
-    assert_taken(np.array([encode(text) for text in collection]), collection, hasher)
 
 
 # The real packages.

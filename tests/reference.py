@@ -245,13 +245,9 @@ def seed_values(count: int, random_state: int) -> list[int]:
     return [int(seed) for seed in numpy.random.RandomState(random_state).randint(0, 10**6, count)]
 
 
-def signed32(value: int) -> int:
-    return value - 2**32 if value >= 2**31 else value
-
-
 def lower(a: int, b: int, hashbytes: int | None) -> int:
     """The smaller component: compared as int32 for 4 bytes, else as it is."""
-    return min(a, b, key=signed32) if hashbytes == 4 else min(a, b)
+    return min(a, b, key=lambda value: (value + 2**31) % 2**32) if hashbytes == 4 else min(a, b)
 
 
 def empty(num_seeds: int, hashbytes: int | None) -> list[int]:

@@ -13,6 +13,18 @@ from lsh.base.prefetch import WAITING, prefetched
 MOST = WAITING + 2  # largest distance from the last item returned to the last item read
 
 
+@pytest.fixture(params=[True, False])
+def starting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread can be started, or none."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    if not request.param:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+
+
+@pytest.mark.usefixtures("starting")
 @pytest.mark.parametrize("count", [0, 1, WAITING, 10 * MOST])
 def test_items_come_in_their_order_and_an_error_in_its_place(count):
     def items() -> Iterator[int]:
@@ -47,6 +59,7 @@ def test_no_more_than_a_few_items_wait():
     taken.close()
 
 
+@pytest.mark.usefixtures("starting")
 @pytest.mark.parametrize("asked", [1, 2, MOST])
 def test_closing_ends_the_thread_and_what_it_reads(asked):
     closed = threading.Event()
@@ -77,27 +90,3 @@ def test_what_fails_to_close_is_an_error_and_no_endless_wait():
 
     with pytest.raises(ValueError, match="it does not close"):
         list(prefetched(Items()))
-
-
-def test_items_come_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    closed = []
-
-    def items() -> Iterator[int]:
-        try:
-            yield from range(3)
-            raise ValueError("no more")
-        finally:
-            closed.append(True)
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    taken = prefetched(items())
-    assert [next(taken) for _ in range(3)] == [0, 1, 2]
-    with pytest.raises(ValueError, match="no more"):
-        next(taken)
-    taken = prefetched(items())
-    assert next(taken) == 0
-    taken.close()
-    assert len(closed) == 2

@@ -139,7 +139,7 @@ def test_shards_spans_and_marks(tmp_path):
     texts = ["".join(draw.choices(pool, k=draw.randint(1, 6))) + f"{i}" for i in range(400)]
     for shard in range(4):
         own = [{"id": f"d{i}", "text": texts[i]} for i in range(100 * shard, 100 * shard + 100)]
-        (tmp_path / f"{shard}.jsonl.gz").write_bytes(gzip.compress("".join(map(line_of, own)).encode()))
+        write_records(tmp_path / f"{shard}.jsonl.gz", own)
     old = [pool[0] + "!", pool[1]]
     (tmp_path / "old.txt").write_text("\n".join(old))
     found = package.find_passages(texts, 60, against=old, keep="last")
@@ -168,10 +168,6 @@ def test_shards_spans_and_marks(tmp_path):
         assert [text[start:end].encode() for start, end in record["cuts"]] == [
             text.encode()[start:end] for start, end in zip(own["start"], own["end"])
         ]
-
-
-def line_of(record: dict[str, str]) -> str:
-    return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def test_marks_of_other_formats(tmp_path):

@@ -24,11 +24,6 @@ BYTE, CHAR, WORD = UNIT_CODES["byte"], UNIT_CODES["char"], UNIT_CODES["word"]
 OUT = {"murmur3_32": numpy.int32, "murmur3_64": numpy.uint64, "fss": numpy.uint32}
 
 
-def fingerprinter(scheme: str = "fss", unit: int = BYTE, n: int = 3, flags: int = 0) -> Fingerprinter:
-    seeds = numpy.zeros(1 if scheme == "fss" else 16, numpy.uint32)
-    return Fingerprinter(SCHEME_CODES[scheme], unit, n, seeds, 16, flags)
-
-
 def test_keys_and_texts_of_escapes_fit_where_they_are_decoded():
     """Keys with escapes are decoded into the buffer that holds the texts of earlier records."""
     record = b'{"\\u0061": "' + b"\\u00e9" * 50 + b'", "' + b"\\u0062" * 60 + b'": "\\n"}\n'
@@ -105,7 +100,9 @@ def test_texts_that_change_while_they_are_read(unit, n):
             ShingleSets(batch, unit, n, flags).matrix(2, 0)
             shingles(batch, unit, n, flags)
             for scheme, dtype in OUT.items():
-                fingerprinter(scheme, unit, n, flags).fill(batch, numpy.zeros((2, 16), dtype))
+                seeds = numpy.zeros(1 if scheme == "fss" else 16, numpy.uint32)
+                hasher = Fingerprinter(SCHEME_CODES[scheme], unit, n, seeds, 16, flags)
+                hasher.fill(batch, numpy.zeros((2, 16), dtype))
     finally:
         done.set()
         other.join()

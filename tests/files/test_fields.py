@@ -199,12 +199,6 @@ def test_odd_csv_is_left_to_a_reader_that_can_judge(block):
     assert delimited_cells(b"x\n" + block, b",", (0,), 1, MANY, True) is None
 
 
-def test_a_quote_that_nothing_closes_is_no_whole_record():
-    found = delimited_cells(b'a,b\n"c,d\ne,f\n', b",", (0,), 2, 2, True)
-    assert found is not None
-    assert (found[0][0].tolist(), found[1].tolist(), found[2]) == ([b"a"], [[0, 4]], 4)
-
-
 # Whole files: blocks of any size give the same documents as reading one record at a time.
 
 

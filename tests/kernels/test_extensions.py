@@ -43,10 +43,6 @@ def symbols(library: Path, which: str) -> set[str]:
     return {line.split()[-1] for line in listed.stdout.splitlines()}
 
 
-def exported(library: Path) -> set[str]:
-    return symbols(library, "--defined-only")
-
-
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("nm") is None, reason="needs nm and ELF")
 def test_symbols_of_the_file():
     """It exports the entry points only, and imports no ``stat``.
@@ -54,7 +50,7 @@ def test_symbols_of_the_file():
     glibc 2.33 has new symbols for ``stat`` and ``fstat``: a wheel built with it would not load with glibc 2.28.
     """
     library = Path(importlib.util.find_spec(compiled.FILE).origin)
-    imported, names = symbols(library, "--undefined-only"), exported(library)
+    imported, names = symbols(library, "--undefined-only"), symbols(library, "--defined-only")
     assert len(imported) > 10
     assert not [one for one in imported if re.match(r"(_*[fl]?x?stat(at)?(64)?)(@|$)", one)]
     if any("asan" in symbol for symbol in names):

@@ -63,7 +63,7 @@ def random_corpus(draw: random.Random) -> tuple[list[bytes], int]:
 def check(spans: np.ndarray[Any, Any], texts: list[bytes], window: int, order: list[int], old: int = 0) -> None:
     """Compare spans with the twin, in which the texts come in this order, and check the witness of each."""
     cut = [bytearray(len(text)) for text in texts]
-    rows = [(d, s, e, k + (old if side == "new" else 0), ks) for d, s, e, k, ks, side in with_sides(spans)]
+    rows = [(d, s, e, k + (old if side != ["old"] else 0), ks) for d, s, e, k, ks, *side in spans.tolist()]
     for document, start, end, kept, kept_start in rows:
         document += old
         assert end - start >= window
@@ -73,10 +73,6 @@ def check(spans: np.ndarray[Any, Any], texts: list[bytes], window: int, order: l
         assert not any(cut[kept][kept_start : kept_start + end - start])
     wanted = reference.passages([texts[i] for i in order], window, old)
     assert [bytes(cut[i]) for i in order] == wanted
-
-
-def with_sides(spans: np.ndarray[Any, Any]) -> list[Any]:
-    return [row if len(row) == 6 else (*row, "new") for row in spans.tolist()]
 
 
 @pytest.mark.few(8)

@@ -174,18 +174,16 @@ def test_the_recall_is_measured_on_all_pairs(run, parsed, texts):
     assert f"among {len(chosen)} sampled documents" in words
 
 
-def template_corpus() -> list[str]:
-    """30 texts of one template, and 40 others: 20 texts and a near copy of each."""
+def test_pairs_of_one_cluster_are_told():
+    """Pairs of one template are found or missed together. A low recall is then expected, and the page says so.
+
+    There are 30 texts of one template, and 40 others: 20 texts and a near copy of each.
+    """
     draw = random.Random(3)
     form = " ".join(draw.choices(WORDS, k=60))
     others = [" ".join(draw.choices(WORDS, k=60)) for _ in range(40)]
     others[1::2] = [f"{text} {i}" for i, text in enumerate(others[::2])]
-    return [*(f"{form} {draw.choice(WORDS)} {i * i}" for i in range(30)), *others]
-
-
-def test_pairs_of_one_cluster_are_told():
-    """Pairs of one template are found or missed together. A low recall is then expected, and the page says so."""
-    texts = template_corpus()
+    texts = [*(f"{form} {draw.choice(WORDS)} {i * i}" for i in range(30)), *others]
     bands = lsh.Bands(1, 45)  # these miss many pairs at .7
     result, source = made(texts, bands=bands)
     sets = [SHINGLES.of(text) for text in texts]

@@ -336,13 +336,6 @@ def test_reading_in_any_order(data):
                 assert file.tell() == twin.tell()
 
 
-def recorded(monkeypatch) -> list[tuple[int, int]]:
-    """Return a list to which each range is added when it is fetched."""
-    calls, fetch = [], remote.RemoteFile.fetch
-    monkeypatch.setattr(remote.RemoteFile, "fetch", lambda self, a, b: calls.append((a, b)) or fetch(self, a, b))
-    return calls
-
-
 def check_requests(parts, block):
     """The ranges that are asked for hold the parts, begin and end with them, ascend, and have up to `block` bytes."""
     found = list(remote.requests([np.array(part).T for part in parts]))
@@ -387,7 +380,8 @@ def test_few_requests_for_documents_here_and_there(memory, monkeypatch):
     memory.pipe_file("/a.jsonl", record * 600)
     with files.Documents("memory://a.jsonl") as documents:
         assert documents.count == 600
-        calls = recorded(monkeypatch)
+        calls, fetch = [], remote.RemoteFile.fetch
+        monkeypatch.setattr(remote.RemoteFile, "fetch", lambda self, a, b: calls.append((a, b)) or fetch(self, a, b))
         for step, most in ((9, 8), (30, 20)):  # 0.9 MB and 3.1 MB from one to the next
             chosen = np.arange(0, 600, step)
             assert sum(len(block.texts) for block in documents.at(chosen)) == len(chosen)

@@ -57,24 +57,17 @@ def replaced(path):
     os.replace(new, path)
 
 
-def grown(path):
-    path.write_bytes(path.read_bytes() * 2)
+CHANGES = {
+    "content": edited,
+    "file": replaced,
+    "size": lambda path: path.write_bytes(path.read_bytes() * 2),
+    "permissions": lambda path: path.chmod(0o600),
+    "links": lambda path: os.link(path, path.parents[1] / "backup"),
+    "pipe": lambda path: (path.unlink(), os.mkfifo(path)),
+}
 
 
-def with_permissions(path):
-    path.chmod(0o600)
-
-
-def with_a_link(path):
-    os.link(path, path.parents[1] / "backup")
-
-
-def piped(path):
-    path.unlink()
-    os.mkfifo(path)
-
-
-@pytest.mark.parametrize("change", [edited, replaced, grown, with_permissions, with_a_link, piped])
+@pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("form", ["file", "gz", "folder"])
 def test_a_file_that_changes_is_refused(tmp_path, change, form):
     """Also if size and time stay, as by ``cp -p``, ``rsync -t`` or ``tar x``; a pipe in its place is not waited for.
@@ -85,15 +78,15 @@ def test_a_file_that_changes_is_refused(tmp_path, change, form):
     path.parent.mkdir()
     path.write_bytes(pack(b"one\ntwo\n", "gz" if form == "gz" else ""))
     message = "changed while it was read"
-    if change is piped and form == "folder":
+    if change == "pipe" and form == "folder":
         message = "the folder has no file"
-    elif change in (edited, with_permissions, with_a_link) and form != "folder":
+    elif change in ("content", "permissions", "links") and form != "folder":
         message = f"^{path}: its content, name, permissions, times or links changed while it was read; run again when"
     with files.Documents(str(path.parent if form == "folder" else path)) as documents:
         keep = [True] * len(list(documents.records()))
         tick(tmp_path)
         with files.target(documents, str(tmp_path / "out")) as target:
-            change(path)
+            CHANGES[change](path)
             with pytest.raises(files.InputError, match=message):
                 files.write_kept(documents, keep, target)
         with pytest.raises(files.InputError, match=message):

@@ -81,18 +81,6 @@ def test_paths_that_are_no_folder(tmp_path, monkeypatch):
 # Another index in the place of an index.
 
 
-def two_indexes(tmp_path: Path) -> list[Path]:
-    """Two indexes with the same parameters, with files of the same names and different documents."""
-    made = []
-    for name, first in (("one", 0), ("two", 1000)):
-        with Index.create(tmp_path / name, **SETTINGS) as index:
-            index.add_docs([text(first + i) for i in range(30)], [f"{name}{i}" for i in range(30)])
-            index.compact()
-            index.add(text(first + 40), f"{name}40")
-        made.append(tmp_path / name)
-    return made
-
-
 def swap(link: Path, target: Path) -> None:
     """Make a link lead to another folder, in one step."""
     os.symlink(target, f"{link}.new")
@@ -100,8 +88,16 @@ def swap(link: Path, target: Path) -> None:
 
 
 def replaced(tmp_path: Path, by_link: bool) -> tuple[Path, Callable[[], None]]:
-    """The path of an index, and a function that puts another one in its place: by a link, or by renaming."""
-    one, two = two_indexes(tmp_path)
+    """The path of an index, and a function that puts another one in its place: by a link, or by renaming.
+
+    Both have the same parameters, with files of the same names and different documents.
+    """
+    one, two = tmp_path / "one", tmp_path / "two"
+    for path, first in ((one, 0), (two, 1000)):
+        with Index.create(path, **SETTINGS) as index:
+            index.add_docs([text(first + i) for i in range(30)], [f"{path.name}{i}" for i in range(30)])
+            index.compact()
+            index.add(text(first + 40), f"{path.name}40")
     if by_link:
         swap(tmp_path / "current", one)
         return tmp_path / "current", lambda: swap(tmp_path / "current", two)

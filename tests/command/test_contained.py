@@ -128,43 +128,6 @@ def test_a_dry_run_writes_tables_only(corpus):
     assert set(contents(corpus)) - before == {"s.tsv"}
 
 
-MISUSE = [
-    ("", "the following arguments are required: ITEMS"),
-    ("q.tsv", "the following arguments are required: INPUT; see lsh contained --help"),
-    ("q.tsv a.jsonl", "give -o OUTPUT, or --dry-run to write no documents, only tables such as --hits"),
-    ("q.tsv a.jsonl --dry-run --min-shared 5 --threshold 0.5", "--threshold: not allowed with argument --min-shared"),
-    ("q.tsv a.jsonl --dry-run --preset gpt3 --ngram 5", "--ngram cannot be combined with --preset"),
-    ("q.tsv a.jsonl -o b.jsonl --cut --mark x", "--mark: not allowed with argument --cut"),
-    ("q.tsv a.jsonl -o b.jsonl --mark text", "it has a field 'text', which --mark adds"),
-    ("q.tsv a.jsonl --dry-run --window 0.5", "--window must be 1 or more"),
-    ("q.tsv a.jsonl --dry-run --max-share 2", "--max-share must be "),
-    ("q.tsv a.jsonl -o b.jsonl --cut --field text,id", "--field must be one column"),
-    ("q.tsv q.tsv --dry-run", "q.tsv is INPUT and ITEMS: each item would be found in its own text; name other files"),
-    ("q.tsv --items a.jsonl a.jsonl --dry-run", "a.jsonl is INPUT and --items: "),
-    ("q.tsv --items q.tsv a.jsonl --dry-run", "q.tsv is given twice: its items would be counted twice; name it once"),
-    ("q.tsv a.jsonl -o q.tsv", "OUTPUT must not be ITEMS (q.tsv)"),
-    ("q.tsv a.jsonl -o b.jsonl --hits h.csv", "--hits: tables are tab-separated, got the name h.csv"),
-    ("- - --dry-run --format txt", "standard input can be read only once"),
-    (
-        "a.jsonl q.tsv --dry-run --item-field nope",
-        "no field 'nope' among 'id', 'text'; name the text's field with --item-",
-    ),
-    ("q.tsv a.jsonl --dry-run --item-field nope", "q.tsv: --item-field is 'nope', and there is no header"),
-    ("q.txt a.jsonl --dry-run --item-field nope", "--item-field is for .jsonl, .csv, .tsv, .parquet and .arrow, and "),
-    ("q.txt a.jsonl --dry-run --items absent.txt", "absent.txt: No such file"),
-    ("bad.jsonl a.jsonl --dry-run", "bad.jsonl, line 2: "),
-]
-
-
-@pytest.mark.parametrize(("line", "message"), MISUSE, ids=[line for line, _ in MISUSE])
-def test_misuse(tmp_path, line, message):
-    for name in ("q.tsv", "q.txt"):
-        (tmp_path / name).write_text(f"q\t{ITEMS[0]}\n")
-    (tmp_path / "a.jsonl").write_text(json.dumps({"id": 1, "text": TEXTS[0]}))
-    (tmp_path / "bad.jsonl").write_text('{"text": "x"}\n{"text"\n')
-    assert message in refused(tmp_path, "contained", *line.split())
-
-
 @pytest.mark.parametrize("keep", [None, "first", "last", "--keep-field"])
 def test_documents_that_others_contain_are_removed(tmp_path, keep):
     texts = [*TEXTS[:30], *(" ".join(text.split()[4:30]) for text in TEXTS[:20]), TEXTS[0]]

@@ -367,27 +367,22 @@ def small_steps(monkeypatch):
     monkeypatch.setattr(verbs, "COMMIT_DOCUMENTS", 1)
 
 
-def stop_after(monkeypatch: pytest.MonkeyPatch, commits: int) -> None:
-    """Let `lsh index add` fail after some commits, with more documents pending."""
-    real, calls = Index.add_docs, []
-
-    def add_docs(self, *arguments, **options):
-        real(self, *arguments, **options)
-        calls.append(1)
-        if len(calls) > commits:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Index, "add_docs", add_docs)
-
-
 @pytest.fixture
 def interrupted(tmp_path, monkeypatch):
-    """A function that runs `lsh index add` on a new index and interrupts it after some commits."""
+    """A function that interrupts `lsh index add` on a new index after some commits, with more documents pending."""
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
 
     def run(commits: int, *names: str) -> bytes:
+        real, calls = Index.add_docs, []
+
+        def add_docs(self, *arguments, **options):
+            real(self, *arguments, **options)
+            calls.append(1)
+            if len(calls) > commits:
+                raise KeyboardInterrupt
+
         with monkeypatch.context() as patch:
-            stop_after(patch, commits)
+            patch.setattr(Index, "add_docs", add_docs)
             result = lsh(tmp_path, "index", "add", "x.index", *names)
         assert result.returncode == 130
         return result.stderr

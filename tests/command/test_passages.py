@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from reading import write_records
-from running import SAMPLE, contents, done, json_lines, process, refused, rows
+from running import SAMPLE, contents, done, json_lines, process, rows
 
 import lsh as package
 
@@ -197,29 +197,6 @@ def test_the_report(tmp_path):
     assert "fair use" in page
     assert "4 passages" in page or ">4<" in page
     assert set(contents(tmp_path)) == {"a.txt", "old.txt", "r.html"}
-
-
-MISUSE = [
-    ("a.txt", "give -o OUTPUT, or --dry-run"),
-    ("a.jsonl -o b.jsonl --mark=", "without quotes, backslashes and control characters, got ''"),
-    ('a.jsonl -o b.jsonl --mark a"b', "--mark must be the name of a field, without quotes"),
-    ("a.txt -o b.txt --min-bytes 7", "--min-bytes must be 8 or more with --unit bytes, got 7"),
-    ("a.txt -o b.txt --min-bytes x", "argument --min-bytes: expected a whole number"),
-    ("a.txt -o b.txt --lowercase", "--lowercase requires --unit line or --unit paragraph"),
-    ("a.txt -o b.txt --unit word", "invalid choice 'word'; choose from bytes, line, paragraph"),
-    ("a.txt -o b.txt --mark cuts", "--mark adds a field to records, and INPUT has none; use --spans"),
-    ("a.jsonl -o b.jsonl --field text,id", "--field must be one column"),
-    ("a.jsonl -o b.jsonl --mark text", "it has a field 'text', which --mark adds; rename it"),
-    ("a.txt -o b.txt --against a.txt", "a.txt is INPUT and --against"),
-    ("a.txt -o b.txt --spans b.txt", "b.txt"),
-]
-
-
-@pytest.mark.parametrize(("line", "message"), MISUSE, ids=[line for line, _ in MISUSE])
-def test_misuse(tmp_path, line, message):
-    (tmp_path / "a.txt").write_text("\n".join(text for text in TEXTS if text))
-    (tmp_path / "a.jsonl").write_text(json.dumps({"id": 1, "text": NOTE}))
-    assert message in refused(tmp_path, "passages", *line.split())
 
 
 @pytest.mark.slow

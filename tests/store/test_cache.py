@@ -635,7 +635,6 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
 def test_every_method_waits_for_a_change_to_end(ask, monkeypatch):
-    """While another thread makes a change, a query waits until the change is complete."""
     cache = filled()
     asked, in_change, go_on = (threading.Event() for _ in range(3))
     lock, ended = cache._lock, []

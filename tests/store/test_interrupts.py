@@ -14,6 +14,7 @@ from unittest.mock import Mock
 import indexing
 import pytest
 from indexing import SETTINGS, contents, reopened, text
+from sharing import together
 
 import lsh
 import lsh.store.view
@@ -251,12 +252,7 @@ def test_two_indexes_are_merged_into_each_other_by_threads(tmp_path, monkeypatch
             meet.wait(20)
             first.merge(second)
 
-    threads = [threading.Thread(target=merge, args=pair, daemon=True) for pair in ((own, other), (other, own))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
+    together([lambda: merge(own, other), lambda: merge(other, own)])
     assert contents(own) == contents(other)
     own.close()
     other.close()

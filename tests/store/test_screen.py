@@ -218,7 +218,6 @@ def test_misuse_is_refused(folder):
 
 
 def test_threads_add_one_of_equal_documents(folder):
-    """Of many threads that submit the same texts, one adds each text."""
     rounds, threads = 10, 8
     barrier = threading.Barrier(threads)
 

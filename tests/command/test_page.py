@@ -36,18 +36,6 @@ def steps(block):
         yield command, printed
 
 
-def printed_by(command, folder):
-    """Run a command; return its exit code and what it prints."""
-    words = shlex.split(command)
-    if words[0] == "lsh":
-        ran = lsh(folder, *words[1:])
-    elif sys.platform == "win32":
-        pytest.skip(f"{words[0]} needs a shell")
-    else:
-        ran = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, check=False)
-    return ran.returncode, (ran.stdout + ran.stderr).decode()
-
-
 @pytest.mark.parametrize(("page", "least"), PAGES.items())
 def test_the_page_shows_what_the_commands_print(tmp_path, page, least):
     folder = tmp_path / "examples"
@@ -55,10 +43,17 @@ def test_the_page_shows_what_the_commands_print(tmp_path, page, least):
     count = 0
     for block in BLOCK.findall((REPOSITORY / "docs" / f"{page}.md").read_text(encoding="utf-8")):
         for command, printed in steps(block):
-            code, got = printed_by(command, folder)
+            words = shlex.split(command)
+            if words[0] == "lsh":
+                ran = lsh(folder, *words[1:])
+            elif sys.platform == "win32":
+                pytest.skip(f"{words[0]} needs a shell")
+            else:
+                ran = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, check=False)
+            got = (ran.stdout + ran.stderr).decode()
             same = doctest.OutputChecker().check_output(printed, got, doctest.ELLIPSIS)
             assert same, f"$ {command}\nexpected:\n{printed}got:\n{got}"
-            assert code == (2 if "error: " in printed else 0), command
+            assert ran.returncode == (2 if "error: " in printed else 0), command
             count += 1
     assert count >= least
 

@@ -19,8 +19,9 @@ GOLDEN = 0x9E3779B97F4A7C15  # of kernels/grouping.c, which picks a partition by
 UNDO = pow(GOLDEN, -1, 2**64)
 
 
-def links_of(members, ends, order, entered):
+def linked(keys, order, entered):
     """The latest document before each one in its bucket that is among the first `entered`, by document."""
+    members, ends = BucketFinder(len(keys), order, entered).find(numpy.array(keys, numpy.uint64))
     ranks = {document: rank for rank, document in enumerate(order)}
     links, start = {}, 0
     for end in ends.tolist():
@@ -34,11 +35,6 @@ def links_of(members, ends, order, entered):
         start = end
     assert start == len(members)
     return {document: other for document, other in links.items() if other is not None}
-
-
-def linked(keys, order, entered):
-    found = BucketFinder(len(keys), order, entered).find(numpy.array(keys, numpy.uint64))
-    return links_of(*found, list(order), entered)
 
 
 def expected_links(keys, order, entered):

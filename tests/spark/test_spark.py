@@ -171,13 +171,6 @@ def test_stars_and_small_batches(spark, settings):
             spark.conf.unset(f"spark.sql.execution.arrow.{name}")
 
 
-def halves(spark: SparkSession) -> tuple[Any, Any, list[str], list[str]]:
-    """New documents with ids from 1,000, and old ones."""
-    new, old = TEXTS[::2], TEXTS[1::2]
-    frame = spark.createDataFrame([(1000 + i, text) for i, text in enumerate(new)], "id long, text string")
-    return frame, frame_of(spark, old), new, old
-
-
 def test_pairs(spark):
     found = collected(lsh.spark.find_pairs(frame_of(spark, TEXTS[:300]), threshold=0.7))
     assert found == list(lsh.find_pairs(TEXTS[:300], 0.7))
@@ -188,7 +181,9 @@ def test_pairs(spark):
 @pytest.mark.parametrize("keep", ["first", "last", "longest"])
 def test_against(spark, keep):
     """Old documents come first in any case, in order of their ids."""
-    new_frame, old_frame, new, old = halves(spark)
+    new, old = TEXTS[::2], TEXTS[1::2]
+    new_frame = spark.createDataFrame([(1000 + i, text) for i, text in enumerate(new)], "id long, text string")
+    old_frame = frame_of(spark, old)
     found = collected(lsh.spark.removed(new_frame, against=old_frame, keep=keep))
     result = lsh.deduplicate(new, against=old, keep=keep)
     removed = result.removed

@@ -336,20 +336,6 @@ def test_reading_in_any_order(data):
                 assert file.tell() == twin.tell()
 
 
-def check_requests(parts, block):
-    """The ranges that are asked for hold the parts, begin and end with them, ascend, and have up to `block` bytes."""
-    found = list(remote.requests([np.array(part).T for part in parts]))
-    wanted = [(begin, end) for part in parts for begin, end in part]
-    assert all(0 < stop - start <= block for start, stop in found)
-    assert all(stop <= start for (_, stop), (start, _) in itertools.pairwise(found))
-    joined = [found[0]]
-    for start, stop in found[1:]:
-        joined[-1:] = [(joined[-1][0], stop)] if start == joined[-1][1] else [joined[-1], (start, stop)]
-    assert all(any(start <= begin and end <= stop for start, stop in joined) for begin, end in wanted)
-    assert {start for start, _ in joined} <= {begin for begin, _ in wanted}
-    assert {stop for _, stop in joined} <= {end for _, end in wanted}
-
-
 @strategies.examples(200)
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 90)), min_size=1, max_size=5), min_size=1),
@@ -357,6 +343,7 @@ def check_requests(parts, block):
     st.integers(0, 40),
 )
 def test_requests_hold_the_parts(steps, block, gap):
+    """The ranges that are asked for begin and end with the parts, too, ascend, and have up to `block` bytes."""
     at, parts = 0, []
     for some in steps:
         parts.append([])
@@ -366,12 +353,21 @@ def test_requests_hold_the_parts(steps, block, gap):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote, "BLOCK", block)
         patch.setattr(remote, "MAX_JOINED", gap)
-        check_requests(parts, block)
+        ranges = list(remote.requests([np.array(part).T for part in parts]))
         data = random.Random(at).randbytes(at)
         fsspec.filesystem("memory").pipe_file("/parts", data)
         found = list(remote.RemoteFile("memory://parts").parts([np.array(part).T for part in parts]))
     expected = [(part[-1][1], b"".join(data[begin:end] for begin, end in part)) for part in parts]
     assert found == expected
+    wanted = [(begin, end) for part in parts for begin, end in part]
+    assert all(0 < stop - start <= block for start, stop in ranges)
+    assert all(stop <= start for (_, stop), (start, _) in itertools.pairwise(ranges))
+    joined = [ranges[0]]
+    for start, stop in ranges[1:]:
+        joined[-1:] = [(joined[-1][0], stop)] if start == joined[-1][1] else [joined[-1], (start, stop)]
+    assert all(any(start <= begin and end <= stop for start, stop in joined) for begin, end in wanted)
+    assert {start for start, _ in joined} <= {begin for begin, _ in wanted}
+    assert {stop for _, stop in joined} <= {end for _, end in wanted}
 
 
 def test_few_requests_for_documents_here_and_there(memory, monkeypatch):

@@ -112,14 +112,6 @@ def seconds_to_end(after: float, work: Callable[[], object]) -> float:
         signal.signal(signal.SIGALRM, before)
 
 
-def two_texts(beyond_ascii: bool) -> list[str]:
-    """Two near duplicates of 20 MB, whose words are drawn from a large vocabulary."""
-    draw = numpy.random.default_rng(1)
-    words = ["".join(map(chr, draw.integers(97, 123, 6))) for _ in range(50_000)]
-    text = " ".join([words[i] for i in draw.integers(0, len(words), 20_000_000 // 7)])
-    return [text + (" é" if beyond_ascii else " e"), text[:9_000_000] + " changed " + text[9_000_000:]]
-
-
 WORK: dict[str, Callable[[list[str]], object]] = {
     "compare bytes": lambda texts: lsh.jaccard(*texts),
     "compare words": lambda texts: lsh.jaccard(*texts, shingles=Shingles(5, "word")),
@@ -137,7 +129,11 @@ WORK: dict[str, Callable[[list[str]], object]] = {
 @pytest.mark.parametrize("work", WORK)
 @pytest.mark.parametrize("beyond_ascii", [False, True])
 def test_a_signal_ends_the_work_on_huge_texts(work, beyond_ascii):
-    texts = two_texts(beyond_ascii)
+    """Of two near duplicates of 20 MB, whose words are drawn from a large vocabulary."""
+    draw = numpy.random.default_rng(1)
+    words = ["".join(map(chr, draw.integers(97, 123, 6))) for _ in range(50_000)]
+    text = " ".join([words[i] for i in draw.integers(0, len(words), 20_000_000 // 7)])
+    texts = [text + (" é" if beyond_ascii else " e"), text[:9_000_000] + " changed " + text[9_000_000:]]
     for after in (0.1, 0.6):
         assert seconds_to_end(after, lambda: WORK[work](texts)) < 1.5
 

@@ -57,12 +57,8 @@ def all_pairs(found: ShingleSets, count: int, least: float = 0.0) -> list[float]
 
 
 def expected_pairs(texts, shingles: Shingles) -> list[float]:
-    made = [set(reference.shingles(text, shingles.n, shingles.unit, **normalisation(shingles))) for text in texts]
+    made = [set(reference.shingles(text, **shingles.to_dict())) for text in texts]
     return [len(a & b) / len(a | b) if a and b else 0.0 for a in made for b in made]
-
-
-def normalisation(shingles: Shingles) -> dict[str, object]:
-    return {name: value for name, value in shingles.to_dict().items() if name not in ("n", "unit")}
 
 
 batches = st.lists(strategies.alike(), min_size=1, max_size=3).map(

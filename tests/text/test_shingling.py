@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 import lsh
 from lsh import Shingles
 
-OPTIONS = {"normalize": None, "lowercase": False, "strip_punctuation": False, "collapse_whitespace": False}
-
 
 def as_bytes(shingles) -> list[bytes]:
     """The shingles of a set, sorted; a set of str and bytes is compared by its UTF-8."""
@@ -135,7 +133,8 @@ def test_jaccard_of_other_buffers_and_by_default():
     for kind in (bytearray, memoryview):
         assert lsh.jaccard(kind(b"abcd"), "abce", shingles=Shingles(2)) == 0.5
     a, b = "naïve café, morning", "naïve cafés, morning"
-    assert Shingles() == Shingles(8, "char", **OPTIONS)
+    none = dict.fromkeys(("lowercase", "strip_punctuation", "collapse_whitespace"), False)
+    assert Shingles() == Shingles(8, "char", normalize=None, **none)
     assert lsh.jaccard(a, b) == reference.jaccard(a, b, 8, "char") != reference.jaccard(a, b, 8, "byte")
     assert lsh.jaccard_matrix([a], [b]).tolist() == [[lsh.jaccard(a, b)]]
 

@@ -24,7 +24,7 @@ cdef enum:
     MAX_COUNTERS = 1 << 26
     CHECKED = 1 << 12  # items between two checks for signals, or as many times SCANNED shingles
     LONG = 12  # characters of shingles that are chosen by how they begin; shorter ones are in many texts
-    BAR = 16  # shingles that a window needs for each, after the second, that it needs of those in the table
+    BAR = 16  # shingles that a window needs for each, after the third, that it needs of those in the table
     BITS = 8  # of a filter for each of its hashes, at least
     MAX_BEGINS = 1 << 29  # so that their filter has at most 2**27 words
     GOOD = 0
@@ -188,7 +188,7 @@ cdef class ItemTable:
         longest = self.window * units
         item.longest = _MAX if longest >= 9e18 else max(units, <size_t> longest)
         item.need = self.min_shared if self.min_shared else self._least(item.shingles)
-        item.bar = min(item.need, 2 + (item.need - 1) // BAR)
+        item.bar = min(item.need, 3 + (item.need - 1) // BAR)
         item.state = GOOD
         if units == 0:
             item.state = SHORT

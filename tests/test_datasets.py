@@ -143,7 +143,7 @@ VIEWS_OF_ROWS = ["select", "shuffle", "numpy", "nothing"]
 def rows(dataset):
     draw = random.Random(1)
     stars = [draw.randrange(1000) for _ in range(300)]
-    dates = [np.datetime64("2026-01-01", "us") + np.timedelta64(one, "h") for one in stars]
+    dates = np.datetime64("2026-01-01", "ns") + np.array(stars, "timedelta64[ns]")
     return dataset.add_column("stars", stars).add_column("date", dates)
 
 
@@ -172,6 +172,8 @@ def test_marks_name_the_kept_row(rows):
     assert found == [expected[i] or (None, None, None) for i in range(200)]
     assert marked["copies"][:] == [int(one) or None for one in result.copies]
     assert marked["text"][:] == new["text"][:]
+    nothing = adapter.deduplicate(new.select([]), "text", 0.9, id="id", mark=True)
+    assert nothing.features["kept_id"] == marked.features["kept_id"]
     pairs = adapter.find_pairs(new, "text", 0.9, others=old, id="id")
     assert min(pairs["id2"]) >= 200 > max(pairs["id1"])
 
@@ -208,6 +210,7 @@ def test_a_stream_without_what_is_known(rows, tmp_path, add):
         (lambda d: adapter.deduplicate(d.to_iterable_dataset()), "got IterableDataset; use screen for a stream"),
         (lambda d: adapter.deduplicate(d.rename_column("other", "copies"), add_copies=True), "has a column 'copies'"),
         (lambda d: adapter.find_pairs(d, id="key"), "dataset must have the column 'key'"),
+        (lambda d: adapter.deduplicate(d, id="key"), "dataset must have the column 'key'"),
         (lambda d: adapter.screen(d, "known"), "screen must be a Screen, got str; for a path, use lsh.Screen.open"),
     ],
 )

@@ -36,8 +36,8 @@ def texts(count: int) -> list[str]:
     return found
 
 
-def stars(number: int) -> float | None:
-    return None if number % 5 == 0 else float(number * 7919 % 97)
+def stars(number: int) -> float:
+    return number * 7919 % 97
 
 
 def shards(documents: list[str], count: int) -> list[list[Document]]:
@@ -68,7 +68,7 @@ def test_the_documents_of_the_library_stay(tmp_path, monkeypatch, keep, count, o
     monkeypatch.setattr("lsh.stages.shared.HELD_BYTES", others << 14)
     documents = texts(400)
     order = sorted(range(400), key=lambda number: (number % 7, number))
-    priority = [-1.0 if stars(number) is None else stars(number) for number in order] if keep == "stars" else keep
+    priority = [stars(number) for number in order] if keep == "stars" else keep
     result = lsh.deduplicate([documents[number] for number in order], 0.7, keep=priority)
     run = adapter.LshRun(str(tmp_path / "work"), 0.7, keep=keep, parts=parts)
     split = shards(documents, count)
@@ -138,6 +138,27 @@ def test_killed_pipelines_go_on(tmp_path):
     assert [(record["id"], record["copies"]) for record in kept] == expected
 
 
+def test_a_step_that_is_left_out_is_an_error(tmp_path):
+    documents = [Document(text, str(number)) for number, text in enumerate(texts(20))]
+    run = adapter.LshRun(tmp_path / "work", parts=4)
+    with pytest.raises(ValueError, match="is of no run: the step 'sketch' comes first"):
+        adapter.LshLink(run)()
+    adapter.LshSketch(run)(iter(documents))
+    adapter.LshLink(run)(None, 1, 2)
+    for step, before in (
+        (adapter.LshComponents, "'link' must have ended before this one begins, got 1 of 2"),
+        (adapter.LshMembers, "'components' must have ended before this one begins, got none"),
+        (adapter.LshDecide, "'members' must have ended"),
+        (adapter.LshFilter, "'decide' must have ended"),
+    ):
+        with pytest.raises(ValueError, match=before):
+            list(step(run)(iter(documents)) or ())
+    with pytest.raises(ValueError, match="this step needs documents; put a reader before it"):
+        adapter.LshSketch(run)(None)
+    with pytest.raises(TypeError, match="LshRun has no parameter 'max_memory'; it takes bands, clusters, hasher,"):
+        adapter.LshRun("work", max_memory="1GB")
+
+
 def test_documents_that_are_like_those_of_an_index(tmp_path):
     known = texts(50)
     with lsh.Index.create(tmp_path / "known", threshold=0.8) as index:
@@ -164,8 +185,12 @@ def test_what_does_not_fit_together(tmp_path):
     with pytest.raises(ValueError, match="LshComponents must be run with tasks=1, got 2"):
         adapter.LshComponents(run())(None, 1, 2)
     filtered(run(), [documents], 1)
-    with pytest.raises(ValueError, match="task 0 read 3 documents in LshSketch, 2 now; leave the input as it is"):
-        list(adapter.LshFilter(run())(iter(documents[:2]), 0, 1))
+    other = [*documents[:2], Document("another text", "2")]
+    for step in (adapter.LshFilter, adapter.LshMembers, adapter.LshSketch):
+        with pytest.raises(ValueError, match="task 0 read other documents than in the first step; leave the input"):
+            list(step(run())(iter(other), 0, 1) or ())
+    with pytest.raises(ValueError, match=r"all tasks of the step 'sketch' must have ended before .*, got none; run it"):
+        adapter.LshLink(run())()
     bad = adapter.LshRun(str(tmp_path / "other"), keep="stars")
-    with pytest.raises(TypeError, match=r"metadata\['stars'\] must be a number, got 'five' in document 1"):
+    with pytest.raises(ValueError, match=r"metadata\['stars'\] must be a number of .*, got 'five' in document 1"):
         filtered(bad, [[Document("one text of five words", "1", metadata={"stars": "five"})] * 2], 1)

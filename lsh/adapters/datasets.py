@@ -84,11 +84,13 @@ def deduplicate(
         chosen: Any = keep if not isinstance(keep, str) or keep in WORDS else _priorities(part, keep)
         result = dedup.deduplicate(_texts("dataset", part, column), threshold, keep=chosen, against=old, **options)
         added = {}
+        ids = None if id is None else _values("dataset", part, id)
         if mark:
-            ids = None if id is None else _values("dataset", part, id)
             old_ids = None if id is None or against is None else _values("against", against, id)
             table = result.to_arrow("documents", ids=ids, old_ids=old_ids)
             added = {name: table[name] for name in table.column_names if name not in ("id", "document")}
+            if ids is not None:
+                added["kept_id"] = added["kept_id"].cast(ids.type)  # also where no row has one
         if add_copies:
             added["copies"] = pyarrow.array(result.copies, mask=~result.keep)
         marked = _with_columns(part, added)
@@ -190,6 +192,10 @@ def screen(
         return [verdict.decision != "reject" for verdict in verdicts]
 
     columns = [column] if id is None else [column, id]
+    names = dataset.column_names  # None where a stream does not know them
+    for name in columns if names is not None else ():
+        if name not in names:
+            raise errors.bad_value("dataset", f"must have the column {name!r}, got the columns {', '.join(names)}")
     return dataset.filter(passes, input_columns=columns, batched=True, batch_size=batch_size)
 
 
@@ -237,8 +243,8 @@ def _priorities(dataset: Any, column: str) -> Any:
         reason = f"must be {words}, numbers, or a column ({', '.join(dataset.column_names)}), got {column!r}"
         raise errors.bad_value("keep", reason)
     values = _values("dataset", dataset, column)
-    if pyarrow.types.is_temporal(values.type):
-        return values.cast(pyarrow.timestamp("us")).to_numpy(zero_copy_only=False)
+    if pyarrow.types.is_timestamp(values.type) or pyarrow.types.is_date(values.type):
+        return values.to_numpy(zero_copy_only=False)
     return values.to_pylist()
 
 

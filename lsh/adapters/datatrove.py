@@ -18,12 +18,13 @@ Requires datatrove and pyarrow: ``pip install datatrove pyarrow``.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from lsh.base import checks
+from lsh.base import checks, errors
 from lsh.engine.matching import Matching
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ __all__ = ["LshComponents", "LshDecide", "LshFilter", "LshIndexFilter", "LshLink
 
 BATCH = 1 << 10  # documents that are held at once
 MAX_PARTS = 1 << 12
+MAX_WHOLE = 2**53  # above, floats are not exact
+OPTIONS = {"recall", "bands", "shingles", "hasher", "num_seeds", "random_state", "verify", "clusters"}
 
 
 class LshRun:
@@ -40,7 +43,7 @@ class LshRun:
 
     Parameters
     ----------
-    folder : str
+    folder : str or path
         A folder that all tasks reach, a path or a URL; empty at first. It is needed until the last step has ended.
     threshold : float, optional
         As for `lsh.deduplicate`.
@@ -66,7 +69,7 @@ class LshRun:
 
     def __init__(
         self,
-        folder: str,
+        folder: str | os.PathLike[str],
         threshold: float | None = None,
         *,
         keep: str = "first",
@@ -74,11 +77,17 @@ class LshRun:
         documents: int | None = None,
         **options: Any,
     ) -> None:
-        self._path = str(folder)
+        if not isinstance(folder, (str, os.PathLike)):
+            raise errors.bad_type("folder", f"must be a path or a URL, got {type(folder).__name__}")
+        self._path = os.fspath(folder)
+        for name in options.keys() - OPTIONS:
+            raise TypeError(f"LshRun has no parameter {name!r}; it takes {', '.join(sorted(OPTIONS))}")
         self._matching = Matching(threshold, **options)
         if documents is not None:
             self._matching = self._matching.for_documents(checks.whole_number("documents", documents, 1))
         self._keep = checks.instance("keep", keep, str, "a str")
+        if not keep:
+            raise ValueError("keep must be 'first', 'last', 'longest' or the name of a number in the metadata, got ''")
         self._parts = checks.whole_number("parts", parts, 1, MAX_PARTS)
         if self._parts & (self._parts - 1):
             raise ValueError(f"parts must be a power of two, such as 64, got {parts}")
@@ -101,9 +110,11 @@ class LshRun:
         if keep == "longest":
             return len(document.text.encode("utf-8", "surrogatepass"))
         value = document.metadata.get(keep)
-        if value is not None and not isinstance(value, (int, float)):
-            raise TypeError(f"metadata[{keep!r}] must be a number, got {value!r} in document {document.id}")
-        return None if value is None or math.isnan(value) else float(value)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or math.isnan(value) or abs(value) > MAX_WHOLE:
+            wanted = "a number of at most 2**53, for keep"
+            raise ValueError(f"metadata[{keep!r}] must be {wanted}, got {value!r} in document {document.id}")
+        return float(value)
 
 
 class _Step:
@@ -123,9 +134,28 @@ class _Step:
 
 
 def _in_batches(data: Any) -> Iterator[list[Any]]:
+    if data is None:
+        raise ValueError("this step needs documents; put a reader before it")
     documents = iter(data)
     while batch := list(islice(documents, BATCH)):
         yield batch
+
+
+def _texts(batch: list[Any]) -> Any:
+    """Return the texts of documents as an Arrow array."""
+    import pyarrow as pa
+
+    try:
+        return pa.array([one.text for one in batch], pa.large_string())
+    except (TypeError, UnicodeEncodeError, pa.ArrowInvalid) as error:
+        raise ValueError(f"the documents from {batch[0].id!r} to {batch[-1].id!r} have bad texts: {error}") from error
+
+
+def _noted(data: Any, digest: Any) -> Iterator[Any]:
+    """Yield documents, whose texts are added to a digest."""
+    for batch in _in_batches(data):
+        digest.add(_texts(batch))
+        yield from batch
 
 
 class LshSketch(_Step):
@@ -136,8 +166,8 @@ class LshSketch(_Step):
         opened = self.run._opened()
         import pyarrow as pa
 
-        texts = (pa.array([one.text for one in batch], pa.string()) for batch in _in_batches(data))
-        opened.sketch((pa.record_batch({"text": column}) for column in texts), rank, world_size)
+        batches = (pa.record_batch({"text": _texts(batch)}) for batch in _in_batches(data))
+        opened.sketch(batches, rank, world_size)
 
 
 class LshLink(_Step):
@@ -169,7 +199,7 @@ class LshMembers(_Step):
         def tables() -> Iterator[pa.Table]:
             for batch in _in_batches(data):
                 columns = {
-                    "text": pa.array([one.text for one in batch], pa.large_string()),
+                    "text": _texts(batch),
                     "path": pa.array([str(one.metadata.get("file_path", "")) for one in batch], pa.string()),
                     "priority": pa.array([self.run._priority(one) for one in batch], pa.float64()),
                     "id": pa.array([str(one.id) for one in batch], pa.string()),
@@ -206,12 +236,11 @@ class LshFilter(_Step):
 
     def __call__(self, data: Any, rank: int = 0, world_size: int = 1) -> Iterator[Any]:
         """Yield the documents of a task that are kept."""
-        opened, count = self.run._opened(), 0
-        opened.check(world_size)
-        gone, copies, expected = opened.decisions(rank)
+        opened = self.run._opened()
+        gone, copies = opened.decisions(rank, world_size)
+        digest = opened.digest()
         with self.exclusion_writer or nullcontext() as writer:
-            for number, document in enumerate(data):
-                count += 1
+            for number, document in enumerate(_noted(data, digest)):
                 if number in gone:
                     document.metadata.update({f"lsh_{name}": value for name, value in gone[number].items()})
                     if writer is not None:
@@ -220,10 +249,7 @@ class LshFilter(_Step):
                 if self.add_copies:
                     document.metadata["lsh_copies"] = copies.get(number, 1)
                 yield document
-        if count != expected:
-            raise ValueError(
-                f"task {rank} read {expected:,} documents in LshSketch, {count:,} now; leave the input as it is"
-            )
+        opened.check_input(digest, rank)
 
 
 class LshIndexFilter:

@@ -42,6 +42,7 @@ from lsh.files.blocks import (
 from lsh.files.places import Flags, Located, Places
 from lsh.files.records import (
     SKIP,
+    AddedFieldError,
     Block,
     Rank,
     Ranking,
@@ -611,8 +612,8 @@ class _Pass:
                 if record.problem:
                     raise record.bad(record.problem)
                 fields = self._reader.one(record)
-            except InputError:
-                if not self._options.skip_bad:
+            except InputError as error:
+                if not self._options.skip_bad or isinstance(error, AddedFieldError):
                     file.check_unchanged()
                     raise
                 self._counts.skip(record.raw if record.raw.endswith(self.newline) else record.raw + self.newline)

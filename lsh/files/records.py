@@ -57,6 +57,10 @@ Rank = int | float
 Values = Sequence[bytes | None]  # of the added fields of a record: text of their kind, None for null
 
 
+class AddedFieldError(InputError):
+    """A record has a field that is to be added; such a record is not skipped as a bad one."""
+
+
 class Added(NamedTuple):
     """A field that is added to each record.
 

@@ -39,6 +39,7 @@ from lsh.files.records import (
     SKIP,
     SOURCE_FIELD,
     TEXT_COLUMNS,
+    AddedFieldError,
     ReadOptions,
     Values,
     columns_note,
@@ -415,6 +416,7 @@ SKIP_REMEDY = "use " + Parameter("missing", "empty") + " or " + SKIP  # where ot
 # Objects and lists within each other. Python's own limit depends on the depth of its calls; with this one, each reading
 # of a file accepts the same lines.
 MAX_DEPTH = 500
+_STRING = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?', re.DOTALL)  # of JSON; a key has a colon behind it
 _FIRST_FIELD = re.compile(rb'\s*\{\s*("[^"\\.]*")\s*:\s*(["0-9-])')  # its name, and the first byte of its value
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|([\[{])|([\]}])', re.DOTALL)  # or a string, whose brackets do not count
@@ -448,7 +450,7 @@ class JsonLines(Reader):
         self._names: list[str] = []  # of the fields of the first record
         self._has_ids = False  # whether any record has the field of the id
         names = "|".join(re.escape(field.name) for field in options.added)
-        self._clashing = re.compile(rf'"(?:{names})"|\\u[^"]*"\s*:'.encode())  # what may be the key of an added field
+        self._clashing = re.compile(rf'"(?:{names})"'.encode())
         self._nulls = self._fields_of([None] * len(options.added), False)
 
     @property
@@ -482,7 +484,7 @@ class JsonLines(Reader):
         """Read a line."""
         found, options = _object(record), self.options
         if problem := options.clash(found):
-            raise record.error(problem)
+            raise AddedFieldError(record.file, problem, record.number)
         self._names = self._names or list(found)
         if self._fields is None:
             default = default_column(found, self._id_name)
@@ -556,7 +558,7 @@ class JsonLines(Reader):
         end = len(raw) - len(raw.rstrip(b" \t\r\n")) + 1
         has_id = values is not None and self.options.adds_ids
         is_number = self._first_id(raw) if has_id and self._id_name is not None else None
-        if (has_id and is_number is None) or self._clashing.search(raw):
+        if (has_id and is_number is None) or self._may_clash(raw):
             fields = _DECODER.decode(raw.decode())
             if problem := self.options.clash(fields):
                 raise saying(ValueError(str(problem)), problem)
@@ -566,6 +568,12 @@ class JsonLines(Reader):
         if values is None:
             return comma + self._nulls, end
         return comma + self._fields_of(values, bool(is_number)), end
+
+    def _may_clash(self, raw: bytes) -> bool:
+        """Tell whether a line may have a key that is the name of an added field, plain or with escapes."""
+        if self._clashing.search(raw):
+            return True
+        return b"\\u" in raw and any(b"\\u" in match[1] for match in _STRING.finditer(raw) if match[2])
 
     def shortened(self, raw: bytes, cuts: Array) -> bytes:
         """Return a line with the string of its text without some runs; all other bytes stay."""

@@ -7,9 +7,12 @@ beside its place and renamed, so a task that was killed is run again.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +24,16 @@ from lsh.base.version import __version__
 from lsh.engine.matching import Matching
 from lsh.stages import tasks
 
+STAGES = ("sketch", "link", "components", "members", "decide")
 RANGE_BITS = 4  # of a key, after those of its part: keys of a range are linked at once
 TASK_BITS = 40  # of the number of a document within its task
 HELD_BYTES = 1 << 28  # of rows that a task holds before it writes them
 MIXER = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _ended(stage: str, rank: int, world_size: int) -> str:
+    """Return the name of the file that says that a task of a stage has ended."""
+    return f"ended/{stage}/{rank:06d}-of-{world_size:06d}"
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,8 @@ class SharedRun:
         values = json.loads(json.dumps(values | {"tasks": num_shards}))
         if num_shards is not None and not self.folder.isfile("run.json"):
             self._write_bytes("run.json", json.dumps(values).encode())
+        if not self.folder.isfile("run.json"):
+            raise ValueError(f"the folder {self.folder.path} is of no run: the step 'sketch' comes first")
         stored = json.loads(self.folder.cat_file("run.json"))
         for name, value in values.items():
             if value != stored[name] and not (name == "tasks" and value is None):
@@ -115,30 +126,55 @@ class SharedRun:
             self._write(f"{name}/{part:04d}/{file}", pa.concat_tables(found))
         held.clear()
 
+    def _begin(self, stage: str, rank: int, world_size: int) -> None:
+        """Check that the stage before has ended, and forget that this task, and stages after it, have."""
+        number = STAGES.index(stage)
+        if number:
+            self._need(STAGES[number - 1])
+        for path in (_ended(stage, rank, world_size), *(f"ended/{later}" for later in STAGES[number + 1 :])):
+            with suppress(FileNotFoundError):  # another task may remove it at the same time
+                if self.folder.exists(path):
+                    self.folder.rm(path, recursive=True)
+
+    def _end(self, stage: str, rank: int, world_size: int) -> None:
+        """Note that a task of a stage has ended."""
+        self._write_bytes(_ended(stage, rank, world_size), b"")
+
+    def _need(self, stage: str) -> None:
+        """Check that all tasks of a stage have ended."""
+        folder = f"ended/{stage}"
+        names = self.folder.list_files(folder) if self.folder.isdir(folder) else []
+        ended = Counter(name.rpartition("-of-")[2] for name in names if "-of-" in name and not name.endswith(".part"))
+        if not any(number == int(of) for of, number in ended.items()):
+            found = ", ".join(f"{number} of {int(of)}" for of, number in ended.items()) or "none"
+            raise ValueError(
+                f"all tasks of the step {stage!r} must have ended before this one begins, got {found}; run it with the "
+                "same folder, and this one again"
+            )
+
     # ---- stages ----
 
     def sketch(self, batches: Iterable[pa.RecordBatch], rank: int, world_size: int) -> None:
         """Write the keys of the documents of a task, given their column ``text``."""
         self.check(world_size)
-        bits, count = self.part_bits + RANGE_BITS, 0
-
-        def counted() -> Iterator[pa.RecordBatch]:
-            nonlocal count
-            for batch in batches:
-                count += len(batch)
-                yield batch
+        self._begin("sketch", rank, world_size)
+        bits, digest = self.part_bits + RANGE_BITS, InputDigest(self.matching)
 
         def divided() -> Iterator[tuple[Array, pa.Table]]:
-            for rows in tasks.fingerprint(self.matching, bits, counted()):
+            for rows in tasks.fingerprint(self.matching, bits, digest.noting(batches)):
                 ranges = np.maximum(rows.column(0).to_numpy(), 0) & ((1 << bits) - 1)
                 yield ranges >> RANGE_BITS, pa.Table.from_batches([rows])
 
         self._write_divided("keys", rank, divided())
-        self._write(f"counts/{rank:06d}", pa.table({"count": [count]}))
+        if self.folder.isfile(f"inputs/{rank:06d}"):
+            self.check_input(digest, rank)
+        self._write_bytes(f"inputs/{rank:06d}", digest.value())
+        self._end("sketch", rank, world_size)
 
     def link(self, rank: int, world_size: int) -> None:
         """Connect the documents that share a key and whose sketches are similar."""
         self.check()
+        self._begin("link", rank, world_size)
         for part in range(rank, self.parts, world_size):
             rows = list(self._read(f"keys/{part:04d}"))
             if rows:
@@ -146,16 +182,19 @@ class SharedRun:
                 links = list(tasks.link(self.matching, self.part_bits + RANGE_BITS, iter(ordered.to_batches())))
                 if links:
                     self._write(f"links/{part:04d}", pa.Table.from_batches(links))
+        self._end("link", rank, world_size)
 
     def connect(self) -> None:
         """Number the connected components."""
         self.check()
+        self._begin("components", 0, 1)
         nodes = np.empty(0, np.int64)
         for a, b in self._links():
             nodes = np.union1d(nodes, np.concatenate([a, b]))
         numbered = (np.stack([np.searchsorted(nodes, a), np.searchsorted(nodes, b)], 1) for a, b in self._links())
         least = tasks.least_numbers(len(nodes), (pairs.astype(np.int32) for pairs in numbered))
         self._write("components", pa.table({"node": nodes, "component": nodes[least]}))
+        self._end("components", 0, 1)
 
     def _links(self) -> Iterator[tuple[Array, Array]]:
         for rows in self._read("links"):
@@ -165,15 +204,18 @@ class SharedRun:
     def members(self, tables: Iterable[pa.Table], rank: int, world_size: int) -> None:
         """Write the documents of a task that are in a component, of tables (text, path, priority, id)."""
         self.check(world_size)
+        self._begin("members", rank, world_size)
+        digest = InputDigest(self.matching)
         (table,) = self._read("components")
         nodes, components = (table[name].to_numpy() for name in ("node", "component"))
         shift = np.uint64(63 - self.part_bits)
 
         def chosen() -> Iterator[tuple[Array, pa.Table]]:
             first = rank << TASK_BITS
-            for rows in tables if len(nodes) else ():
-                texts = rows["text"].combine_chunks()
-                own = np.concatenate([tasks.nodes_of(one) for one in tasks.batches_of(texts, self.matching)])
+            for rows in tables:
+                own = digest.add(rows["text"].combine_chunks())
+                if not len(nodes):
+                    continue
                 at = np.minimum(np.searchsorted(nodes, own), len(nodes) - 1)
                 places = pa.array(np.arange(first, first + len(rows)))
                 rows = rows.append_column("component", pa.array(components[at])).append_column("place", places)
@@ -183,10 +225,13 @@ class SharedRun:
                 yield (mixed >> np.uint64(1) >> shift).astype(np.int64), rows
 
         self._write_divided("members", rank, chosen())
+        self.check_input(digest, rank)
+        self._end("members", rank, world_size)
 
     def decide(self, rank: int, world_size: int) -> None:
         """Decide which of the documents in components to keep."""
         self.check()
+        self._begin("decide", rank, world_size)
         by_place = "descending" if self.keep == "last" else "ascending"
         order = [("component", "ascending"), ("priority", "descending"), ("path", by_place), ("place", by_place)]
         for part in range(rank, self.parts, world_size):
@@ -198,6 +243,7 @@ class SharedRun:
                 found = list(tasks.decide(self.matching, None, False, iter(given.to_batches())))
                 if found:
                     self._write_decisions(part, rows, pa.Table.from_batches(found))
+        self._end("decide", rank, world_size)
 
     def _write_decisions(self, part: int, rows: pa.Table, found: pa.Table) -> None:
         """Write for each task of documents which of these are removed, and for how many the others stand."""
@@ -216,14 +262,51 @@ class SharedRun:
 
     # ---- what was decided ----
 
-    def decisions(self, rank: int) -> tuple[dict[int, dict[str, Any]], dict[int, int], int]:
+    def digest(self) -> InputDigest:
+        """Return a digest of no documents, for `check_input`."""
+        return InputDigest(self.matching)
+
+    def check_input(self, digest: InputDigest, rank: int) -> None:
+        """Check that a task read the documents that it read in the first stage."""
+        if digest.value() != self.folder.cat_file(f"inputs/{rank:06d}"):
+            raise ValueError(
+                f"task {rank} read other documents than in the first step; leave the input and its order as they are, "
+                "and begin again with an empty folder"
+            )
+
+    def decisions(self, rank: int, world_size: int) -> tuple[dict[int, dict[str, Any]], dict[int, int]]:
         """Return what was decided of the documents of a task, by their numbers within it.
 
         The first dict has ``kept_id`` and ``similarity`` of each removed one, the second for how many each other one
-        stands, if it is more than one. The last value is the number of documents.
+        stands, if it is more than one.
         """
+        self.check(world_size)
+        self._need("decide")
         mask = (1 << TASK_BITS) - 1
         gone = {row.pop("place") & mask: row for rows in self._read(f"removed/{rank:06d}") for row in rows.to_pylist()}
         counts = (zip(*rows.to_pydict().values()) for rows in self._read(f"copies/{rank:06d}"))
-        (count,) = next(self._read(f"counts/{rank:06d}"))["count"].to_pylist()
-        return gone, {place & mask: number for rows in counts for place, number in rows}, count
+        return gone, {place & mask: number for rows in counts for place, number in rows}
+
+
+class InputDigest:
+    """A digest of the documents that a task reads, in their order."""
+
+    def __init__(self, matching: Matching) -> None:
+        self._matching, self._digest = matching, hashlib.blake2b(digest_size=16)
+
+    def add(self, texts: pa.Array) -> Array:
+        """Add texts, and return their nodes."""
+        parts = [tasks.nodes_of(one) for one in tasks.batches_of(texts, self._matching)]
+        nodes = np.concatenate([np.empty(0, np.int64), *parts])
+        self._digest.update(nodes.tobytes())
+        return nodes
+
+    def noting(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield batches, whose texts are added."""
+        for batch in batches:
+            self.add(batch.column(0))
+            yield batch
+
+    def value(self) -> bytes:
+        """Return the digest of what was added."""
+        return self._digest.digest()

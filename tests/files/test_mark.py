@@ -219,3 +219,7 @@ def test_a_column_that_exists_is_an_error_before_the_work(tmp_path, name):
     error = refused(tmp_path, "dedup", name, "--dry-run", "--mark", "--add-copies", "--field", "text")
     field = "similarity" if name.endswith("csv") else "kept_id"
     assert f"it has a field '{field}', which --mark adds; rename it" in error
+    if name.endswith("jsonl"):
+        (tmp_path / name).write_text('bad\n{"text": "a text", "copies": 1}\n')
+        error = refused(tmp_path, "dedup", name, "--dry-run", "--add-copies", "--on-bad-line", "skip")
+        assert "line 2: it has a field 'copies', which --add-copies adds; rename it" in error

@@ -146,8 +146,8 @@ def store_jobs(texts: list[str], folder: Path) -> dict[str, Job]:
     }
 
 
-def compare(jobs: dict[str, Job], threads: int, turns: int, seed: int, expected: dict[str, object] | None) -> None:
-    """Run all jobs in each thread, each time in another order; `expected` is made afterwards if it is not given."""
+def compare(jobs: dict[str, Job], threads: int, turns: int, seed: int) -> None:
+    """Run all jobs in each thread, each time in another order, and afterwards alone."""
     results: list[tuple[str, object]] = []
 
     def work(number: int) -> None:
@@ -155,18 +155,13 @@ def compare(jobs: dict[str, Job], threads: int, turns: int, seed: int, expected:
         for _ in range(turns):
             draw.shuffle(names)
             for name in names:
-                result = jobs[name]()
-                if expected is None:
-                    results.append((name, result))
-                elif result != expected[name]:
-                    raise AssertionError(f"{name}: a thread got another result than one thread alone")
+                results.append((name, jobs[name]()))
 
     together([lambda number=number: work(number) for number in range(threads)])  # type: ignore[misc]
-    if expected is None:
-        expected = {name: job() for name, job in jobs.items()}
-        wrong = sorted({name for name, result in results if result != expected[name]})
-        if wrong or len(results) != threads * turns * len(jobs):
-            raise AssertionError(f"threads got other results than one thread alone: {wrong}")
+    expected = {name: job() for name, job in jobs.items()}
+    wrong = sorted({name for name, result in results if result != expected[name]})
+    if wrong or len(results) != threads * turns * len(jobs):
+        raise AssertionError(f"threads got other results than one thread alone: {wrong}")
 
 
 def change_cache(texts: list[str], threads: int, rounds: int) -> None:
@@ -257,8 +252,8 @@ def main(threads: int = 8, turns: int = 2, seed: int = 0) -> None:
     sys.setswitchinterval(1e-5)  # where there is a GIL, it goes round often
     texts = make_texts(seed, 240)
     with tempfile.TemporaryDirectory() as name:
-        compare({**hashing_jobs(texts), **corpus_jobs(texts)}, threads, turns, seed, None)
-        compare(store_jobs(texts, Path(name)), threads, turns, seed, None)
+        compare({**hashing_jobs(texts), **corpus_jobs(texts)}, threads, turns, seed)
+        compare(store_jobs(texts, Path(name)), threads, turns, seed)
         change_cache(texts, threads, 20 * turns)
         change_index(texts, max(threads // 2, 1), 8 * turns, Path(name))
     print("equal")

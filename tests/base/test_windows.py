@@ -31,14 +31,6 @@ def lacking(monkeypatch):
     monkeypatch.delattr(mmap, "MADV_RANDOM", raising=False)
 
 
-@pytest.fixture
-def texts():
-    draws = np.random.default_rng(1)
-    words = [f"word{i}" for i in range(300)]
-    texts = [" ".join(draws.choice(words, 40)) for _ in range(400)]
-    return texts + [f"{text} more" for text in texts[::4]]
-
-
 # ---- places in files ----
 
 
@@ -79,7 +71,8 @@ def test_threads_that_read_one_file(opened):
 
 @pytest.mark.usefixtures("lacking")
 @pytest.mark.parametrize("max_memory", [None, 100_000])
-def test_duplicates_are_the_same(texts, monkeypatch, max_memory):
+def test_duplicates_are_the_same(corpus, monkeypatch, max_memory):
+    texts = corpus[:500]
     monkeypatch.setattr(budget, "MIN_FILE", 1)
     bounded = lsh.deduplicate(texts, max_memory=max_memory)
     monkeypatch.undo()
@@ -90,14 +83,14 @@ def test_duplicates_are_the_same(texts, monkeypatch, max_memory):
 
 
 @pytest.mark.usefixtures("lacking")
-def test_an_index(texts, tmp_path):
+def test_an_index(corpus, tmp_path):
     with lsh.Index.create(tmp_path / "index", threshold=0.8) as index:
-        index.add_docs(texts[:400], range(400))
+        index.add_docs(corpus[:400], range(400))
     with lsh.Index.open(tmp_path / "index", "a") as index:
-        index.add_docs(texts[400:], range(400, 500))
+        index.add_docs(corpus[400:500], range(400, 500))
         index.commit()
     with lsh.Index.open(tmp_path / "index") as index:
-        assert 4 in {match.id for match in index.query(texts[401])}
+        assert list(index.find_pairs()) == list(lsh.find_pairs(corpus[:500], 0.8)) != []
 
 
 # ---- files that another process has open ----

@@ -119,14 +119,6 @@ def test_keeping_needs_a_flag_for_each_record(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
 
-@pytest.fixture
-def usual_umask():
-    before = os.umask(0o022)
-    yield
-    os.umask(before)
-
-
-@pytest.mark.usefixtures("usual_umask")
 @pytest.mark.parametrize("before", [None, 0o700, 0o750, 0o600])
 @pytest.mark.parametrize(
     ("kind", "private", "usual"), [(files.Target, 0o600, 0o644), (files.FolderTarget, 0o700, 0o755)]
@@ -134,6 +126,7 @@ def usual_umask():
 def test_an_output_is_private_while_it_is_written(tmp_path, kind, private, usual, before):
     """From its first byte. At the end it has the permissions of what it replaces, or the default ones."""
     source, place = file_of(tmp_path, "in.txt", b"one\n"), tmp_path / "out"
+    umask = os.umask(0o022)
     if before is not None:
         place.touch() if kind is files.Target else place.mkdir()
         place.chmod(before)
@@ -143,7 +136,7 @@ def test_an_output_is_private_while_it_is_written(tmp_path, kind, private, usual
         target.write(b"one\n") if kind is files.Target else target.copy(source, "in.txt")
         target.commit()
     assert stat.S_IMODE(place.stat().st_mode) == (before or usual)
-    assert os.umask(0o022) == 0o022
+    assert os.umask(umask) == 0o022
 
 
 def test_a_full_disk_for_a_folder(tmp_path, monkeypatch):

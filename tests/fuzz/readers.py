@@ -8,6 +8,7 @@ for it; it needs the package ``atheris``, which embeds libFuzzer in Python.
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import struct
 import sys
@@ -152,7 +153,7 @@ def read_arrow(data: bytes) -> None:
     wrong = take.ConsumeIntInRange(0, 9)  # one time out of five a structure that must be refused
     if wrong < 2:
         value = take.PickValueInList([-1, -(2**63), 2**63 - 1])
-        node = producer.damaged(node, **({"length": value} if wrong else {"offset": value}))
+        node = dataclasses.replace(node, **({"length": value} if wrong else {"offset": value}))
     made = producer.Producer(node, stream=take.ConsumeBool())
     try:
         found: Any = as_batch("texts", made, True).tolist()

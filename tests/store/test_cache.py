@@ -34,8 +34,6 @@ from lsh import Bands, Cache, MinHasher
 from lsh import lsh as older
 from lsh.sketch.planning import plan_for
 
-both_sizes = pytest.mark.parametrize("hashbytes", [4, 8])
-
 MARKET = (
     "ONIONS DEAR THIS WEEK STOP GROWERS BLAME WET FIELDS STOP TRADERS AT QUILL STREET BLAME GROWERS STOP SACK "
     "NOW NINE CROWNS STOP WAS SIX IN MAY STOP"
@@ -71,7 +69,7 @@ def contents(cache: Cache) -> tuple:
 # Faults of mattilyra/LSH that are fixed here.
 
 
-@both_sizes
+@pytest.mark.parametrize("hashbytes", [4, 8])
 def test_an_empty_text_finds_nothing_even_in_a_bin_of_largest_values(hashbytes):
     """A fingerprint that agrees with the empty one in some bands is not a duplicate of an empty text."""
     cache = Cache(MinHasher(20, 4, hashbytes=hashbytes))

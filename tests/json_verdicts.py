@@ -5,8 +5,6 @@ number of any length and 499 nested objects and lists. Beyond the RFC, it accept
 value of a field of an object on one line.
 """
 
-from __future__ import annotations
-
 # fmt: off
 
 # Values of an unused field.

@@ -1,7 +1,5 @@
 """Errors as data: parameters in messages, which the command words as its options."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

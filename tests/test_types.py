@@ -3,8 +3,6 @@
 That they use each public name is checked by tools/check_code.py. `.ci/run --full` checks them with basedpyright, too.
 """
 
-from __future__ import annotations
-
 import importlib
 import runpy
 from pathlib import Path

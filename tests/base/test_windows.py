@@ -4,8 +4,6 @@ The tests show that each of these has a replacement, and that the replacement wo
 runs on Windows: it was not run there.
 """
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

@@ -3,8 +3,6 @@
 And `lsh index dedup` and `lsh index pairs`: what they print and remove, compared with the library.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

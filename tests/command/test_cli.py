@@ -4,8 +4,6 @@ Expected results come from reference.py or are computed here. How files are read
 tests/files, behaviour that all commands share in test_main.py.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

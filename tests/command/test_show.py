@@ -1,7 +1,5 @@
 """`lsh show`: two documents by their ids, their shingles in common, and the words in which they differ."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """Rows and texts that are distributed to parts: each part has what was appended to it, in order."""
 
-from __future__ import annotations
-
 import numpy
 import pytest
 import strategies

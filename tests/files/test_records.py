@@ -1,7 +1,5 @@
 """The values by which documents are ranked: dates in microseconds, and many values read as one by one."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, timezone
 
 import strategies

@@ -1,7 +1,5 @@
 """CSV, tab-separated lines and plain lines: columns, headers, quotes and line ends."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

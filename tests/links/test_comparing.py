@@ -1,7 +1,5 @@
 """The low bits of fingerprints, and the groups into which they divide a bucket, against slow reference code."""
 
-from __future__ import annotations
-
 import numpy
 import pytest
 import reference

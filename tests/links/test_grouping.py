@@ -1,7 +1,5 @@
 """Buckets and components against slow reference code: documents that share a band key, and their components."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy

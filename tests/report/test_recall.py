@@ -1,7 +1,5 @@
 """The measured recall: the documents in the sample, and the confidence interval of a proportion."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Sorted keys of a segment against slow reference code: sorting, searching, merging, and wrong content of files."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 

@@ -4,8 +4,6 @@ These tests check the computations of `Bands`. test_values.py checks that it is 
 test_fss.py that pairs are found as the S-curve predicts.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy

@@ -5,8 +5,6 @@ places with parameter J, the exact Jaccard similarity. Texts and seeds are drawn
 the same result. ALPHA is the probability that an ideal hash function would fail a test. A shingle is one word.
 """
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """gzip, bzip2, xz and zstd: several streams are one file, and corrupt data are an error."""
 
-from __future__ import annotations
-
 import io as streams
 import random
 import re

@@ -1,7 +1,5 @@
 """Names of files: names of different kinds are never the same file."""
 
-from __future__ import annotations
-
 import os
 
 from lsh import files

@@ -1,7 +1,5 @@
 """Files that are read more than once, and files that appear only when they are complete."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import os

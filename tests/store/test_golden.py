@@ -1,7 +1,5 @@
 """The indexes of released format versions: every release answers from them as the first one did, and can write them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

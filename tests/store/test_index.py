@@ -1,7 +1,5 @@
 """What an index does, without failures: adding, removing, asking, times, commits, readers, threads and forks."""
 
-from __future__ import annotations
-
 import math
 import os
 import pickle

@@ -165,20 +165,14 @@ def test_copies_of_a_stream_are_not_held(monkeypatch):
 # Arrays.
 
 
-@pytest.fixture
-def tiny(monkeypatch):
-    """Put every array that can be in a file into a file, and write columns in small chunks."""
-    monkeypatch.setattr(lsh.base.budget, "MIN_FILE", 1)
-    monkeypatch.setattr(lsh.base.budget, "CHUNK", 1 << 12)
-
-
 @pytest.mark.few(2)
-@pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize(
     "options",
     [{"keep": "longest"}, {}, {"keep": "last"}, {"clusters": "components"}, {"verify": None}, {"against": slice(50)}],
 )
-def test_files_change_nothing(corpus, files, options):
+def test_files_change_nothing(corpus, files, monkeypatch, options):
+    monkeypatch.setattr(lsh.base.budget, "MIN_FILE", 1)  # every array that can be in a file is in one
+    monkeypatch.setattr(lsh.base.budget, "CHUNK", 1 << 12)
     if "against" in options:
         options = {"against": corpus[options["against"]]}
     expected = deduplicate(corpus, 0.7, shingles=SHINGLES, **options)

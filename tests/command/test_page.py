@@ -29,20 +29,14 @@ PAGES = {  # the least number of commands on each page
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def steps(block):
-    """The commands of a block, each with its output."""
-    for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        command, _, printed = step.partition("\n")
-        yield command, printed
-
-
 @pytest.mark.parametrize(("page", "least"), PAGES.items())
 def test_the_page_shows_what_the_commands_print(tmp_path, page, least):
     folder = tmp_path / "examples"
     shutil.copytree(REPOSITORY / "examples", folder)
     count = 0
     for block in BLOCK.findall((REPOSITORY / "docs" / f"{page}.md").read_text(encoding="utf-8")):
-        for command, printed in steps(block):
+        for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, printed = step.partition("\n")
             words = shlex.split(command)
             if words[0] == "lsh":
                 ran = lsh(folder, *words[1:])

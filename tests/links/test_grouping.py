@@ -12,7 +12,6 @@ from lsh.engine.deciding import ClusterState, Components, GreedyClusterer
 from lsh.links.comparing import Similarity
 from lsh.links.grouping import BucketFinder
 
-M64 = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15  # of kernels/grouping.c, which picks a partition by the top bits of key * GOLDEN
 UNDO = pow(GOLDEN, -1, 2**64)
 
@@ -33,10 +32,6 @@ def linked(keys, order, entered):
         start = end
     assert start == len(members)
     return {document: other for document, other in links.items() if other is not None}
-
-
-def expected_links(keys, order, entered):
-    return {document: other for document, other in enumerate(reference.link(keys, order, entered)) if other >= 0}
 
 
 def keys_of_kind(kind, count, random):
@@ -79,7 +74,8 @@ def test_buckets_against_twin(kind, count):
         (random.permutation(count), 0),
         (numpy.arange(count)[::-1], count // 2),
     ):
-        assert linked(keys, order.tolist(), entered) == expected_links(keys.tolist(), order.tolist(), entered)
+        expected = enumerate(reference.link(keys.tolist(), order.tolist(), entered))
+        assert linked(keys, order.tolist(), entered) == {document: other for document, other in expected if other >= 0}
 
 
 # Components. All documents are alike, so every link connects two of them.

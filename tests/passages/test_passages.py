@@ -182,11 +182,8 @@ def test_bounds_threads_and_pieces_do_not_matter(quotations, max_memory):
     assert lsh.find_passages(iter(data), 70, **bound).spans.tolist() == expected.tolist()
 
 
-def test_quotations(quotations):
-    check_long([text.encode("ascii", "ignore") for text in quotations[:500]], 70)
-
-
 def test_what_is_left(quotations):
+    check_long([text.encode("ascii", "ignore") for text in quotations[:500]], 70)
     found = lsh.find_passages(quotations, 70)
     left = list(found.cut(quotations))
     summary = found.summary()

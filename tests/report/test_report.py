@@ -273,9 +273,8 @@ def test_the_measured_recall_counts_comparisons_that_were_left_out(monkeypatch, 
             assert figure == f"{share:.3f}"
 
 
-def test_pairs_whose_estimate_is_below_the_threshold_are_found():
+def test_pairs_whose_estimate_is_below_the_threshold_are_found(texts):
     """With estimates, a similar pair that shares a band may be kept because of its estimate: it was compared."""
-    texts = corpus(240)
     result = lsh.deduplicate(texts, 0.7, hasher=HASHER, bands=BANDS, verify="sketch")
     fingerprints = HASHER.fingerprints(texts)
     keys = BANDS.keys(fingerprints)

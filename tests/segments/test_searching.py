@@ -84,7 +84,6 @@ class Segment:
     """A segment of random documents, and the same as lists."""
 
     def __init__(self, random, documents, bands, *, values, k=16, dtype=numpy.uint8, share=0.0):
-        self.documents = documents
         self.keys = random.integers(0, values, (bands, documents), dtype=numpy.uint64) * numpy.uint64(M64 // values)
         self.keyed = numpy.flatnonzero(random.random(documents) < 0.9).astype(numpy.uint32)
         self.sketches = random.integers(0, 3, (documents, k)).astype(dtype)

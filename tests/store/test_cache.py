@@ -44,13 +44,9 @@ BRIDGE = (
 )  # few shared shingles even with n = 2
 
 
-def make(hashbytes: int = 8, n: int = 4, num_bands: int = 20, seeds: int = 200) -> Cache:
-    return Cache(MinHasher(seeds, char_ngram=n, hashbytes=hashbytes), num_bands=num_bands)
-
-
-def filled(hashbytes: int = 8, n: int = 4, num_bands: int = 20) -> Cache:
+def filled() -> Cache:
     """A cache of three stories; 1 and 3 differ by one word."""
-    cache = make(hashbytes, n, num_bands)
+    cache = Cache(MinHasher(200, char_ngram=4), num_bands=20)
     for doc_id, text in enumerate([MARKET, FERRY, BRIDGE, FERRY_LESS]):
         cache.add_doc(text, doc_id)
     return cache
@@ -85,7 +81,7 @@ def test_an_empty_text_finds_nothing_even_in_a_bin_of_largest_values(hashbytes):
 
 
 def test_fingerprints_are_copied_in_and_read_only_out():
-    cache = make()
+    cache = Cache(MinHasher(200, char_ngram=4))
     row = cache.hasher.fingerprint(FERRY).copy()
     kept = row.tolist()
     cache.add_fingerprint(row, "f")

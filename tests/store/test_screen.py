@@ -27,8 +27,7 @@ def text(number: int, changed: int = 0, length: int = 60) -> str:
     """A text of words; of two texts of the same number, one has `changed` last words replaced."""
     rng = random.Random(number)
     words = [rng.choice(WORDS) for _ in range(length)]
-    kept = length - changed
-    return " ".join([*words[:kept], *(f"other{changed}x{i}" for i in range(changed))])
+    return " ".join([*words[: length - changed], *(f"other{changed}x{i}" for i in range(changed))])
 
 
 def exact(a: str, b: str) -> float:

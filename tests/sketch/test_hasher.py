@@ -140,9 +140,7 @@ def test_default_parameters():
     assert hasher.shingles == Shingles(8, "byte")
     assert as_ints(hasher.seed_values) == reference.seed_values(100, 0)
     assert hasher == MinHasher(100, 8, 0, 8)
-    assert MinHasher(100, char_ngram=5).shingles == Shingles(5, "byte")
     assert MinHasher(100, char_ngram=5).char_ngram == 5
-    assert MinHasher(3, shingles=Shingles(2, "word")).shingles == Shingles(2, "word")
     fss = MinHasher(10, scheme="fss")
     assert (fss.seeds, fss.num_seeds, fss.scheme, fss.hashbytes, fss.random_state) == (10, 10, "fss", 4, 0)
     assert (fss.shingles, as_ints(fss.seed_values)) == (Shingles(8, "byte"), [0])

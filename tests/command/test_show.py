@@ -93,10 +93,7 @@ def test_only_the_differences_of_long_texts_are_shown(tmp_path):
     assert len(re.findall(r"^\[\.\.\. [\d,]+ characters \.\.\.\]$", printed, re.MULTILINE)) == 4
     found = json.loads(done(tmp_path, "show", "in.txt", "1", "2", "--json"))
     assert [one["a"] for one in found["differences"]] == ["word1990", ""]
-
-
-def test_colours_are_drawn_around_the_marks():
-    drawn = show._drawn(show._changes("one two", "three four"), colours=True)
+    drawn = show._drawn(show._changes("one two", "three four"), colours=True)  # around the marks
     assert drawn == "\x1b[31m[-one two-]\x1b[0m\x1b[32m{+three four+}\x1b[0m"
 
 

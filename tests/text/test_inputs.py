@@ -558,23 +558,16 @@ def test_a_stream_that_fails(chunks, failure, message, num_threads):
     assert made.ledger.settled()
 
 
-class Again:
-    """Hands over the same capsules every time."""
-
-    def __init__(self, source: Producer) -> None:
-        name = "__arrow_c_array__" if hasattr(source, "__arrow_c_array__") else "__arrow_c_stream__"
-        capsules = getattr(source, name)()
-        setattr(self, name, lambda requested_schema=None: capsules)
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_was_taken_cannot_be_taken_again(stream):
     made = Producer(OFFSETS, stream=stream)
-    again = Again(made)
+    capsules = made.stream_capsule() if stream else made.array_capsules()
+    name = "__arrow_c_stream__" if stream else "__arrow_c_array__"
+    again = type("Again", (), {name: lambda self, requested_schema=None, made=capsules: made})()
     assert read(again) == [b"ab", b"cd", b"ef"]
     with pytest.raises(ValueError, match="released"):
         read(again)
-    del again
+    del capsules, again
     assert made.ledger.settled()
 
 

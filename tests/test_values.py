@@ -34,15 +34,8 @@ from lsh.sketch.presets import Preset
 NAMES = {one.__name__: one for one in (Bands, MinHasher, Plan, Preset, Rule, Shingles)} | {"inf": math.inf}
 
 
-class Word(str, enum.Enum):
-    UNIT = "word"
-    FORM = "NFKC"
-
-
-class Number(enum.IntEnum):
-    FIVE = 5
-
-
+Word = enum.Enum("Word", {"UNIT": "word", "FORM": "NFKC"}, type=str)
+Number = enum.IntEnum("Number", {"FIVE": 5})
 SEEDS = reference.seed_values(9, 4)
 PLAN = plan(0.7, 0.9, 200, background=["a text", "a test", "more text"], shingles=Shingles(2), documents=500)
 NFKC_WORDS = Shingles(5, "word", lowercase=True, normalize="NFKC")

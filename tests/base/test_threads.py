@@ -19,12 +19,6 @@ from lsh.base import threads
 WORKERS = (1, 2, 3, 8)
 
 
-def share(function, items, num_threads):
-    """Call a function with each item in threads."""
-    for _ in threads.map_in_order(function, items, num_threads):
-        pass
-
-
 FAILING_STARTS = {
     "none": lambda number: False,
     "all": lambda number: True,
@@ -73,7 +67,7 @@ def test_the_first_failure_is_raised(workers, kind):
             raise kind(f"item {number}")
 
     with pytest.raises(kind, match=r"^item 3$" if kind is ValueError else "^item"):  # of exits, any
-        share(work, range(50), workers)
+        list(threads.map_in_order(work, range(50), workers))
 
 
 @pytest.mark.usefixtures("no_thread_left")
@@ -134,7 +128,7 @@ def test_an_interrupt_while_waiting_for_the_others():
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
     try:
         with pytest.raises(KeyboardInterrupt):
-            share(work, range(2), 2)
+            list(threads.map_in_order(work, range(2), 2))
     finally:
         signal.signal(signal.SIGINT, handler)
     assert done
@@ -168,9 +162,6 @@ def test_items_are_read_only_a_little_ahead(workers):
         assert next(results) == number
         assert len(read) <= number + 1 + 2 * workers
     results.close()
-
-
-# ---- when threads cannot be started ----
 
 
 @pytest.mark.few(2)

@@ -29,9 +29,6 @@ def lacking(monkeypatch):
     monkeypatch.delattr(mmap, "MADV_RANDOM", raising=False)
 
 
-# ---- places in files ----
-
-
 @pytest.fixture
 def opened(tmp_path):
     path = tmp_path / "numbers"
@@ -89,9 +86,6 @@ def test_an_index(corpus, tmp_path):
         index.commit()
     with lsh.Index.open(tmp_path / "index") as index:
         assert list(index.find_pairs()) == list(lsh.find_pairs(corpus[:500], 0.8)) != []
-
-
-# ---- files that another process has open ----
 
 
 @pytest.mark.parametrize(("refusals", "waits"), [(2, 3), (1, 0), (3, 2)])

@@ -17,8 +17,6 @@ from running import CLOSE, DOCUMENTS, KEPT, OTHER, STORY, THIRD, contents, done,
 import lsh as package
 from lsh.command.main import main
 
-# The result.
-
 
 def test_first_form(news):
     tables = ["--removed", "removed.tsv", "--clusters", "clusters.tsv.gz", "--removed-documents", "gone.txt"]
@@ -122,9 +120,6 @@ def test_missing_texts_and_texts_without_shingles_are_counted(tmp_path):
         assert expected in lsh(tmp_path, "dedup", "in.csv", "--delimiter", ";", "--field", field, "--dry-run").stderr
 
 
-# The run.
-
-
 def test_a_dry_run_writes_the_tables_only(news):
     tables = ["--removed", "removed.tsv", "--clusters", "clusters.tsv"]
     before = contents(news)
@@ -173,9 +168,6 @@ def test_comparisons_that_are_left_out_are_reported(tmp_path, monkeypatch, capsy
         else:
             assert (counts["capped"], counts["recall"]) == (0, pytest.approx(recall))
             assert "left out" not in said
-
-
-# Pipes.
 
 
 def test_standard_streams(tmp_path):

@@ -40,9 +40,6 @@ def test_version(tmp_path, run):
     assert dict(line.split(maxsplit=1) for line in printed.splitlines()) == found
 
 
-# pairs.
-
-
 def test_pairs_between_two_files(tmp_path):
     (tmp_path / "a.tsv").write_bytes(b"a1\t" + A + b"\na2\t" + A + b"\na3\t" + B + b"\n")
     (tmp_path / "b.tsv").write_bytes(b"b1\t" + B + b"\nb2\t" + B + b"\nb3\t" + NEAR + b"\n")
@@ -68,9 +65,6 @@ def test_ids_of_pairs(tmp_path):
     (tmp_path / "in.tsv").write_bytes(b"x\xff\t" + A + b"\ntab \\t\t" + A + b"\ny\t" + B + b"\n")
     lines = done(tmp_path, "pairs", "in.tsv", "--json").splitlines()
     assert [json.loads(line) for line in lines] == [{"a": "x\udcff", "b": "tab \\t", "similarity": 1.0}]
-
-
-# compare.
 
 
 def test_compare_files(tmp_path):
@@ -116,9 +110,6 @@ def test_compare_unpacks(tmp_path):
     assert "b.txt: it is compressed by gzip; unpack it or name it *.gz" in refused(
         tmp_path, "compare", "a.txt", "b.txt"
     )
-
-
-# plan.
 
 
 def test_plan_for_machines(tmp_path):
@@ -184,9 +175,6 @@ def test_plan_for_a_large_corpus(tmp_path):
     assert found["documents"] == 9000
     planned = package.plan(0.99, background=[line[:-1] for line in lines])  # samples other texts
     assert found["false_candidates"] == pytest.approx(planned.false_candidates, rel=0.2)
-
-
-# stats.
 
 
 def spread(numbers: list[int]) -> dict[str, float]:

@@ -97,9 +97,6 @@ def test_only_the_differences_of_long_texts_are_shown(tmp_path):
     assert drawn == "\x1b[31m[-one two-]\x1b[0m\x1b[32m{+three four+}\x1b[0m"
 
 
-# Differences.
-
-
 @strategies.examples(200)
 @given(st.integers(0, 2**32), st.sampled_from([3, 8, 20]), st.sampled_from([1, 4, 10_000]))
 def test_changes_give_both_texts(seed, kinds, window):

@@ -36,9 +36,6 @@ def test_properties(bands, widths, band_width, bounds, printed):
     assert repr(bands) == printed
 
 
-# The notation of the command line.
-
-
 @pytest.mark.parametrize(
     ("text", "widths"),
     [
@@ -67,9 +64,6 @@ def test_from_string_refuses(text):
     assert repr(text) in str(caught.value)
 
 
-# The S-curve.
-
-
 @given(widths=some_widths, s=st.floats(0, 1))
 def test_probability_is_one_minus_the_product_of_failures(widths, s):
     bands = Bands(widths=widths)
@@ -91,9 +85,6 @@ def test_similarity_at_the_ends():
     assert Bands(20, 5).similarity_at(0) == pytest.approx(0, abs=1e-15)
     assert Bands(1, 1).similarity_at(1) == pytest.approx(1, abs=1e-15)
     assert 0.9 < Bands(20, 5).similarity_at(1) <= 1  # the curve rounds to 1 there
-
-
-# Keys.
 
 
 @pytest.mark.few(5)

@@ -229,9 +229,6 @@ def test_a_large_corpus_is_sampled_the_same_way_in_every_form():
     assert expected != lsh.plan(0.5, background=texts[:60])
 
 
-# The value.
-
-
 def test_printed_plan():
     """The first seven lines are those of the docstring of `lsh.plan`."""
     plan = lsh.plan(0.8, 0.99, 128, background=[0.1, 0.5], documents=1000)
@@ -284,9 +281,6 @@ def test_a_plan_settles_threshold_recall_and_shingles(find):
     assert lsh.deduplicate(SHORT_TEXTS, 0.6, bands=by_similarities).parameters["hasher"].shingles == Shingles(8)
 
 
-# The filter.
-
-
 @given(
     num_seeds=st.integers(1, 60),
     threshold=st.integers(1, 100).map(lambda percent: percent / 100),
@@ -323,9 +317,6 @@ def test_recall_is_that_of_bands_and_filter(threshold, recall, s):
     assert several.shape == (1, 2)
     assert several.ravel().tolist() == pytest.approx([plan.recall_at(s), plan.recall_at(threshold)], rel=1e-9)
     assert passing(700, least, threshold) >= 1 - (1 - recall) / 5 - 1e-12
-
-
-# The promised recall is reached.
 
 
 @pytest.mark.few(2)
@@ -367,9 +358,6 @@ def test_recall_on_reuters(data_folder, recall):
         )
         found += len({frozenset((ids[i], ids[j])) for i, j, _ in pairs} & expected)
     assert found >= recall * 20 * len(expected)
-
-
-# ---- the plan for a size ----
 
 
 def cost(plan: Plan, documents: int, similarities: list[float]) -> float:

@@ -421,9 +421,6 @@ def test_a_stream_of_removals_needs_no_more_room(documents):
     assert len(pickle.dumps(cache)) == len(pickle.dumps(single))
 
 
-# All or nothing.
-
-
 @pytest.mark.parametrize("step", ["keys", "insert", "remove"])
 @pytest.mark.parametrize("call", [0, 1, 2])
 def test_a_change_that_is_broken_off_is_mended(monkeypatch, step, call):
@@ -461,9 +458,6 @@ def test_a_change_that_is_broken_off_is_mended(monkeypatch, step, call):
         assert doc_id in cache.get_duplicates_of(texts[doc_id]) <= expected
     for band in cache.bins:
         assert set().union(*(set(band[key]) for key in band)) == expected
-
-
-# Other bad input.
 
 
 OF_WORDS = lsh.plan(num_seeds=100, background=["red green", "blue white"], shingles=lsh.Shingles(2, "word"))
@@ -521,8 +515,6 @@ def test_bad_pairs(bad, error, message):
         filled().filter_candidates(bad, 0.5)
 
 
-# Changes during iteration.
-
 CHANGES = {
     "add": lambda cache: cache.add_doc("something else", "new"),
     "add many": lambda cache: cache.add_docs(["something else"], ["new"]),
@@ -570,9 +562,6 @@ def test_older_form():
     assert contents(other) == contents(cache)
     cache.update(list(values))  # a list of the same values is the same key
     assert len(cache) == 3
-
-
-# Threads.
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

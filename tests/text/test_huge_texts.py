@@ -91,9 +91,6 @@ def test_normalisation_in_pieces(options, monkeypatch):
         assert [shingles.apply(text) for text in texts] == whole
 
 
-# Signals.
-
-
 def seconds_to_end(after: float, work: Callable[[], object]) -> float:
     """Repeat the work until a signal interrupts it; return the seconds from the signal to the end of the work."""
 

@@ -209,9 +209,6 @@ def test_a_matrix_is_the_same_in_blocks_of_any_size(size, n):
                 assert numpy.array_equal(found.matrix(rows, first), few[:rows, first:])
 
 
-# SipHash.
-
-
 def test_siphash_of_the_paper():
     """Appendix A of the paper, for 2 and 4 rounds: the vector of reference.py."""
     assert reference.siphash(bytes(range(15)), 0x0706050403020100, 0x0F0E0D0C0B0A0908, 2, 4) == 0xA129CA6149BE45E5

@@ -184,9 +184,6 @@ def test_a_null_id_is_an_error(tmp_path, ending):
     assert len(Index.open(tmp_path / "x.index")) == count
 
 
-# Times.
-
-
 def write_days(folder: Path) -> None:
     rows = [f"d{i},{text(i)},{day}" for i, day in enumerate([*DAYS, ""])]
     (folder / "days.csv").write_text("\n".join(["id,text,day", *rows, ""]), encoding="utf-8")

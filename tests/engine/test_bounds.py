@@ -310,9 +310,6 @@ def test_a_disk_that_fills_up_in_the_middle(small, monkeypatch, tmp_path, name, 
     assert list(tmp_path.iterdir()) == []
 
 
-# The command.
-
-
 def test_the_folder_of_the_command(small, tmp_path):
     (tmp_path / "in.txt").write_bytes(b"".join(b"%s\n" % text.encode() for text in TEXTS + TEXTS[:9]))
     folder = tmp_path / "temporary"

@@ -57,8 +57,7 @@ def made(texts: list, **more: object) -> tuple[lsh.Deduplication, str]:
     threshold = more.pop("threshold", 0.7)
     bands = more.pop("bands", PLAN if threshold == PLAN.threshold else BANDS)
     result = lsh.deduplicate(texts, threshold, hasher=HASHER, bands=bands, **given)
-    also = {name: given[name] for name in ("against",) if name in given}
-    return result, report.html(result, **{"texts": texts, **also, **more})
+    return result, report.html(result, **{"texts": texts, "against": given.get("against"), **more})
 
 
 @pytest.fixture(scope="module")
@@ -462,15 +461,13 @@ def test_missing_texts_and_sizes_in_bytes_of_utf8():
 
 
 class Recorded(dict):
-    """Texts by position, and the positions that were requested."""
+    """Texts by position, of which it has those that were requested."""
 
     def __init__(self, texts: list) -> None:
-        super().__init__(enumerate(texts))
-        self.asked: set[int] = set()
+        self.texts = texts
 
-    def __getitem__(self, position: int) -> object:
-        self.asked.add(position)
-        return super().__getitem__(position)
+    def __missing__(self, position: int) -> object:
+        return self.setdefault(position, self.texts[position])
 
 
 def test_texts_of_any_form_give_the_same_page(texts):
@@ -570,8 +567,8 @@ def test_a_choice_names_every_text_that_is_read(texts, sample_pairs):
     page = report.html(result, texts=texts, against=old, sample_pairs=sample_pairs)
     new, against = Recorded(texts), Recorded(old)
     assert report.html(result, texts=new, choice=choice, sizes=sizes, against=against) == page
-    assert sorted(new.asked) == choice.positions
-    assert sorted(against.asked) == choice.against_positions != []
+    assert sorted(new) == choice.positions
+    assert sorted(against) == choice.against_positions != []
     assert choice.against_positions == sorted(set(choice.against_positions))
 
 
@@ -691,9 +688,6 @@ def test_huge_texts_and_names_make_no_huge_page(unit):
     )
     assert len(source.encode()) < MAX_BYTES
     assert len(Page(source).rows["run"]) <= drawing.MAX_VALUES + 10
-
-
-# ---- in a browser ----
 
 
 def shown_by_browser(folder: Path, source: str) -> Page:

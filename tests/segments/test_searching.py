@@ -77,9 +77,6 @@ def test_many_keys_are_sorted_and_found(kind, count):
         assert sorted_ones.members(start, stop).tolist() == order[first : first + stop - start].tolist()
 
 
-# ---- search ----
-
-
 class Segment:
     """A segment of random documents, and the same as lists."""
 
@@ -189,9 +186,6 @@ def test_segments_are_searched_in_turn_as_each_alone(top):
         (one[0], [array.tolist() for array in one[1:]]) for one in expected
     ]
     assert search_all([], keys, rows) == []
-
-
-# ---- merge ----
 
 
 @st.composite

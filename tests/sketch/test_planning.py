@@ -49,9 +49,6 @@ def shape_of(bands: Bands) -> tuple[int, int, int]:
     return narrow, bands.widths.count(narrow), bands.widths.count(narrow + 1)
 
 
-# The search.
-
-
 def test_the_default():
     plan = lsh.plan()
     assert plan == lsh.plan(0.8, 0.99, 128) == made(0.8, 0.99, 128, filtered=True)

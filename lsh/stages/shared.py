@@ -8,10 +8,11 @@ beside its place and renamed, so a task that was killed is run again.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -83,21 +84,28 @@ class SharedRun:
                     "empty folder"
                 )
 
-    def _write_bytes(self, name: str, data: Any) -> None:
-        """Write a file: on a disk beside its place, to be renamed; an object store has it when it is whole."""
+    def _write_bytes(self, name: str, data: bytes) -> None:
+        self._put(name, lambda file: file.write(data))
+
+    def _write(self, name: str, rows: pa.Table) -> None:
+        def write(file: Any) -> None:
+            with pa.ipc.new_file(file, rows.schema) as writer:
+                writer.write_table(rows)
+
+        self._put(f"{name}.arrow", write)
+
+    def _put(self, name: str, write: Callable[[Any], object]) -> None:
+        """Write a file: on a disk beside its place, to be renamed; an object store gets it when it is whole."""
         if not self.folder.is_local():
-            self.folder.pipe_file(name, bytes(data))
+            whole = io.BytesIO()
+            write(whole)
+            self.folder.pipe_file(name, whole.getvalue())
             return
         self.folder.makedirs(name.rpartition("/")[0], exist_ok=True)
         beside = f"{name}.{os.urandom(8).hex()}.part"  # another task may write the same
-        self.folder.pipe_file(beside, bytes(data))
+        with self.folder.open(beside, "wb") as file:
+            write(file)
         self.folder.mv(beside, name)
-
-    def _write(self, name: str, rows: pa.Table) -> None:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, rows.schema) as writer:
-            writer.write_table(rows)
-        self._write_bytes(f"{name}.arrow", sink.getvalue())
 
     def _read(self, name: str) -> Iterator[pa.Table]:
         """Yield the tables of a folder, or the one of this name, in order."""
@@ -188,9 +196,16 @@ class SharedRun:
         """Number the connected components."""
         self.check()
         self._begin("components", 0, 1)
-        nodes = np.empty(0, np.int64)
-        for a, b in self._links():
-            nodes = np.union1d(nodes, np.concatenate([a, b]))
+        every = np.empty(sum(len(b) for _, b in self._links()), np.int64)
+        filled = 0
+        for _, b in self._links():  # each node is the b of a link
+            every[filled : filled + len(b)] = b
+            filled += len(b)
+        every.sort()
+        is_new = np.ones(len(every), np.bool_)
+        np.not_equal(every[1:], every[:-1], out=is_new[1:])
+        nodes = every[is_new]
+        del every, is_new
         numbered = (np.stack([np.searchsorted(nodes, a), np.searchsorted(nodes, b)], 1) for a, b in self._links())
         least = tasks.least_numbers(len(nodes), (pairs.astype(np.int32) for pairs in numbered))
         self._write("components", pa.table({"node": nodes, "component": nodes[least]}))

@@ -92,8 +92,8 @@ def started(folder: Path) -> subprocess.Popen[bytes]:
     if not (folder / "in").exists():
         (folder / "in").symlink_to(folder.parent / "in")
     command = [sys.executable, str(folder.parent / "program.py")]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(command, cwd=folder, env=environment(), start_new_session=True, **quiet)
+    with (folder / "log.txt").open("wb") as log:
+        return subprocess.Popen(command, cwd=folder, env=environment(), start_new_session=True, stdout=log, stderr=log)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills groups of processes")
@@ -108,7 +108,7 @@ def test_killed_pipelines_go_on(tmp_path):
     for number in range(3):
         (tmp_path / "in" / f"{number}.jsonl").write_text("\n".join(lines[200 * number : 200 * number + 200]) + "\n")
     begun = time.monotonic()
-    assert started(tmp_path / "whole").wait(120) == 0
+    assert started(tmp_path / "whole").wait(120) == 0, (tmp_path / "whole" / "log.txt").read_text()[-2000:]
     seconds, expected = time.monotonic() - begun, written(tmp_path / "whole")
     draw, folder = random.Random(0), tmp_path / "killed"
     for _ in range(KILLS):

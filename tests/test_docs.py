@@ -18,6 +18,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = {  # modules whose examples require an optional package
     "lsh.engine.result": "pandas",
     "lsh.report.plot": "matplotlib",
+    "lsh.stages.shared": "pyarrow",
     "lsh.stages.tasks": "pyarrow",
 }
 EXAMPLES = {  # the least number of examples on each page

@@ -186,7 +186,8 @@ class SharedRun:
         for part in range(rank, self.parts, world_size):
             rows = list(self._read(f"keys/{part:04d}"))
             if rows:
-                ordered = pa.concat_tables(rows).sort_by("range")
+                large = pa.schema([("range", pa.int32()), ("data", pa.large_binary())])  # a part may have 2 GB or more
+                ordered = pa.concat_tables(rows).cast(large).sort_by("range")
                 links = list(tasks.link(self.matching, self.part_bits + RANGE_BITS, iter(ordered.to_batches())))
                 if links:
                     self._write(f"links/{part:04d}", pa.Table.from_batches(links))

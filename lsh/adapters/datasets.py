@@ -6,7 +6,7 @@ The texts are read in place, from the Arrow table of a dataset. Requires ``datas
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["deduplicate", "find_pairs", "screen"]
 
 WORDS = ("first", "last", "longest")  # of `keep`, which are no columns
-
-Result = TypeVar("Result")
 
 
 def deduplicate(
@@ -144,7 +142,8 @@ def find_pairs(
         found = np.fromiter(pairs, np.dtype([("id1", np.int64), ("id2", np.int64), ("similarity", np.float64)]))
         columns = {name: pyarrow.array(found[name]) for name in found.dtype.names or ()}
         if id is not None:
-            owners = [("id1", "dataset", part), ("id2", "dataset" if others is None else "others", others or part)]
+            second_part = ("id2", "dataset", part) if others is None else ("id2", "others", others)
+            owners = [("id1", "dataset", part), second_part]
             columns |= {key: _values(name, own, id).take(columns[key]) for key, name, own in owners}
         return _package().Dataset(pyarrow.table(columns))
 
@@ -192,10 +191,8 @@ def screen(
         return [verdict.decision != "reject" for verdict in verdicts]
 
     columns = [column] if id is None else [column, id]
-    names = dataset.column_names  # None where a stream does not know them
-    for name in columns if names is not None else ():
-        if name not in names:
-            raise errors.bad_value("dataset", f"must have the column {name!r}, got the columns {', '.join(names)}")
+    for name in columns:
+        _check_column("dataset", dataset, name)
     return dataset.filter(passes, input_columns=columns, batched=True, batch_size=batch_size)
 
 
@@ -220,11 +217,16 @@ def _checked(name: str, dataset: Any) -> Any:
     return checks.instance(name, dataset, _package().Dataset, "a datasets.Dataset", remedy)
 
 
+def _check_column(name: str, dataset: Any, column: str) -> None:
+    """Check that a dataset has a column, if it knows its columns, as not every stream does."""
+    names = dataset.column_names
+    if names is not None and column not in names:
+        raise errors.bad_value(name, f"must have the column {column!r}, got the columns {', '.join(names)}")
+
+
 def _texts(name: str, dataset: Any, column: str) -> Any:
     """Return a column, which the library reads in place."""
-    if column not in _checked(name, dataset).column_names:
-        reason = f"must have the column {column!r}, got the columns {', '.join(dataset.column_names)}"
-        raise errors.bad_value(name, reason)
+    _check_column(name, _checked(name, dataset), column)
     return dataset[column]
 
 

@@ -274,7 +274,7 @@ def _containing(namespace: argparse.Namespace) -> Containing:
 def _deduplicate(request: Request, watch: Stopwatch) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read, decide and write; return the counts of the run, and its parameters."""
     with ExitStack() as opened:
-        added, with_ids = list(request.marks), request.with_ids
+        added, with_ids = request.marks, request.with_ids
         added += [files.Added("copies", "count", "copies")] if request.add_copies else []
         run = outputs.open_run(opened, request, lambda found: _check_format(request, found), added, with_ids)
         texts, old, meter = run.texts, run.old, run.meter

@@ -38,7 +38,6 @@ cdef class ItemTable:
     cdef uint32_t[:, ::1] entries    # low half of the hash, and item, by the high bits of the hash
     cdef uint32_t[:, ::1] places     # where each is in its item, and its length; for a table of all shingles
     cdef uint32_t[::1] directory     # where the entries with some high bits begin
-    cdef int shift
     cdef c.lsh_entries by_hash
     cdef uint64_t[::1] hash_words
     cdef uint32_t[::1] begin_words

@@ -268,26 +268,26 @@ cdef class ItemTable:
                          const uint32_t[:, ::1] places) except -1:
         """Make the entries by the high bits of their hashes, and the directory of these; hashes go into the filter."""
         cdef size_t i, total = hashes.shape[0], buckets, at
-        self.shift = 63
-        while self.shift > 33 and (<size_t> 1 << (64 - self.shift)) < total // 2:
-            self.shift -= 1
-        buckets = <size_t> 1 << (64 - self.shift)
+        self.by_hash.shift = 63
+        while self.by_hash.shift > 33 and (<size_t> 1 << (64 - self.by_hash.shift)) < total // 2:
+            self.by_hash.shift -= 1
+        buckets = <size_t> 1 << (64 - self.by_hash.shift)
         self.entries = np.empty((total, 2), np.uint32)
         self.places = np.empty((places.shape[0], 2), np.uint32)
         self.directory = np.zeros(buckets + 2, np.uint32)
         with nogil:
             for i in range(total):
                 c.lsh_filter_add(&self.wanted.hashes, hashes[i])
-                self.directory[(hashes[i] >> self.shift) + 2] += 1
+                self.directory[(hashes[i] >> self.by_hash.shift) + 2] += 1
             for i in range(buckets + 1):
                 self.directory[i + 1] += self.directory[i]
             for i in range(total):  # the places where buckets begin move to where they end, and the next ones begin
-                at = self.directory[(hashes[i] >> self.shift) + 1]
-                self.directory[(hashes[i] >> self.shift) + 1] += 1
+                at = self.directory[(hashes[i] >> self.by_hash.shift) + 1]
+                self.directory[(hashes[i] >> self.by_hash.shift) + 1] += 1
                 self.entries[at, 0], self.entries[at, 1] = rows[i, 0], rows[i, 1]
                 if places.shape[0]:
                     self.places[at, 0], self.places[at, 1] = places[i, 0], places[i, 1]
-        self.by_hash.directory, self.by_hash.shift = &self.directory[0], self.shift
+        self.by_hash.directory, self.by_hash.entries = &self.directory[0], NULL
         if total:
             self.by_hash.entries = &self.entries[0, 0]
         return 0
@@ -339,10 +339,10 @@ cdef class ItemTable:
 
     cdef size_t start(self, uint64_t hash) noexcept nogil:
         """The first entry that may have a hash; it is one of those before `stop`."""
-        return self.directory[hash >> self.shift]
+        return self.directory[hash >> self.by_hash.shift]
 
     cdef size_t stop(self, uint64_t hash) noexcept nogil:
-        return self.directory[(hash >> self.shift) + 1]
+        return self.directory[(hash >> self.by_hash.shift) + 1]
 
     cdef size_t first_equal(self, uint64_t hash, const uint8_t *bytes, size_t length) noexcept nogil:
         """The first entry of a shingle in a table of all shingles; the number of entries if there is none."""

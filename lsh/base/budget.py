@@ -85,6 +85,16 @@ def size_argument(number: int) -> str:
     return f"{-(-number // unit)}{name}"
 
 
+def bound_error(bound: int, count: int, each: int, expected: int | None, growing: bool) -> ValueError:
+    """Return the error for a bound that is too small for `count` documents, of which there may be more if `growing`."""
+    documents = f"{count:,} documents"
+    documents = f"{f'the {documents} read so far' if growing else documents}, {each} bytes each"
+    if growing and expected is not None and expected > count:
+        documents += f", and about {size_argument(expected * each)} for all"
+    problem = f"must be {size_argument(count * each)} or more for {documents}"
+    return errors.bad_value("max_memory", f"{problem}, got {bound:,} bytes")
+
+
 def check_temporary_folder(folder: str | None = None, name: str = "temp_dir") -> None:
     """Raise OSError if `folder`, or else TMPDIR, is set and cannot be written to: `tempfile` would use another one."""
     if folder is None:

@@ -6,8 +6,11 @@ Windows has no ``pread`` and no ``pwrite``. There a lock is held while the posit
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from typing import Any
+
+LOCKED = 1 << 40  # the place of the byte that Windows locks: after the content, which others may read
 
 _lock = threading.Lock()
 
@@ -46,3 +49,23 @@ def write_at(descriptor: int, data: Any, place: int) -> int:
     with _lock:
         os.lseek(descriptor, place, os.SEEK_SET)
         return os.write(descriptor, data)
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock a file until it is closed or the process ends; return False if another one has locked it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(descriptor, LOCKED, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -26,9 +26,10 @@ from lsh.passages.contained import Containing
 from lsh.passages.removing import remove
 from lsh.sketch.bands import Bands
 from lsh.sketch.planning import Plan
-from lsh.terminal import console, indexing, inputs, options, outputs
+from lsh.terminal import console, indexing, inputs, noted, options, outputs, resuming
 from lsh.terminal.inputs import TextStream
 from lsh.terminal.outputs import Outputs, Stopwatch
+from lsh.terminal.resuming import Resumption
 from lsh.terminal.rows import IndexDocuments, added_values, cluster_rows, is_new, removed_rows, same_id, with_copies
 from lsh.typing import Keep
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:  # most runs do not need it
 # What only the comparison of whole documents has.
 NOT_OF_CONTAINMENT = (
     *("recall", "bands", "num_seeds", "random_state", "verify", "clusters_mode", "preset"),
-    *("against", "against_index", "report", "max_memory"),
+    *("against", "against_index", "report", "max_memory", "resume"),
 )
 
 OPTIONS_OF_REPORT = (  # listed in a report if they have a value
@@ -91,12 +92,15 @@ class Request(outputs.Request):
         Whether all documents are written, with the kept one of each.
     add_copies : bool
         Whether the kept documents get the number of documents that they stand for.
+    resumption : Resumption or None
+        The state of the run, with --resume.
     """
 
     index: Index | None
     matching: Matching | Containing
     mark: bool
     add_copies: bool
+    resumption: Resumption | None
 
     @property
     def marks(self) -> list[files.Added]:
@@ -167,7 +171,12 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     _add_keeping(parser)
     options.add_reading(parser)
-    options.add_running(parser)
+    options.add_running(parser).add_argument(
+        "--resume",
+        action="store_true",
+        help="keep what was read and computed in the folder OUTPUT.resume, which is deleted at the end: if the run is "
+        "killed, the same command goes on from there. It takes about 400 bytes of disk a document",
+    )
     parser.set_defaults(run=run)
 
 
@@ -196,7 +205,12 @@ def _add_keeping(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh dedup``."""
     watch = Stopwatch()
-    request = _request(namespace)
+    resumption = resuming.checked(namespace)
+    if resumption is not None and resumption.is_placed():
+        resumption.end()
+        console.say(f"{files.shown(namespace.output)} is complete: the run was killed after it had been written")
+        return
+    request = _request(namespace, resumption)
     if request.index is not None and isinstance(request.matching, Matching) and not request.running.quiet:
         indexing.say_recall(request.index, request.matching.threshold, request.matching.verify)
     inputs.note_memory(request.outputs.written(), request.running.quiet)
@@ -205,7 +219,7 @@ def run(namespace: argparse.Namespace) -> None:
     _print_counts(request, counts, parameters)
 
 
-def _request(namespace: argparse.Namespace) -> Request:
+def _request(namespace: argparse.Namespace, resumption: Resumption | None) -> Request:
     """Return the checked request."""
     outputs.take_input(namespace)
     written = outputs.checked_outputs(namespace, "--removed", "--removed-documents", "--clusters")
@@ -232,6 +246,7 @@ def _request(namespace: argparse.Namespace) -> Request:
         matching,
         namespace.mark,
         namespace.add_copies,
+        resumption,
     )
 
 
@@ -263,7 +278,7 @@ def _matching(namespace: argparse.Namespace, index: Index | None, keep: Keep) ->
 def _containing(namespace: argparse.Namespace) -> Containing:
     """Return when a document contains another one."""
     for name in NOT_OF_CONTAINMENT:
-        if getattr(namespace, name) is not None:
+        if getattr(namespace, name) not in (None, False):
             raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --measure containment; leave it out")
     return Containing(options.threshold(namespace), options.shingles_of_items(namespace), missing=namespace.missing)
 
@@ -276,7 +291,10 @@ def _deduplicate(request: Request, watch: Stopwatch) -> tuple[dict[str, Any], di
     with ExitStack() as opened:
         added, with_ids = request.marks, request.with_ids
         added += [files.Added("copies", "count", "copies")] if request.add_copies else []
-        run = outputs.open_run(opened, request, lambda found: _check_format(request, found), added, with_ids)
+        resumption = request.resumption
+        run = outputs.open_run(
+            opened, request, lambda found: _check_format(request, found), added, with_ids, resumption=resumption
+        )
         texts, old, meter = run.texts, run.old, run.meter
         watch.stage("preparing")
         stored = None if request.index is None else request.index._snapshot()
@@ -288,6 +306,8 @@ def _deduplicate(request: Request, watch: Stopwatch) -> tuple[dict[str, Any], di
         tables = outputs.write_report(opened, request, watch, lambda: _report(request, result, run, against))
         _write(request, result, run, against, [*filter(None, (run.rejects,)), *tables])
         watch.stage("writing")
+    if resumption is not None:
+        resumption.end()
     counts = result.summary()
     counts["bytes"] = texts.num_bytes + against.num_bytes
     counts["skipped"], counts["hidden"] = texts.skipped, texts.hidden
@@ -322,10 +342,11 @@ def _decide(
     request: Request,
     texts: TextStream,
     against: TextStream | IndexSnapshot | None,
-    priorities: inputs.Priorities | None,
+    priorities: noted.Priorities | None,
     meter: console.Meter,
 ) -> lsh.Deduplication:
-    run = dedup.Running.checked(**request.running.limits(), progress=meter)
+    saved = None if request.resumption is None else request.resumption.rows
+    run = dedup.Running.checked(**request.running.limits(), progress=meter, saved=saved)
     values = None if priorities is None else priorities.values
     if isinstance(request.matching, Matching):
         return dedup.decide(request.matching, texts, against, run, values)
@@ -374,7 +395,7 @@ def _write(
         for path, rows_of in ((own["--removed"], removed_rows), (own["--clusters"], cluster_rows)):
             rows = partial(rows_of, result, texts, against)
             tables += outputs.write_table(opened, path, documents.temporary, rows)
-        outputs.put_in_place(tables, run.target)
+        outputs.put_in_place(tables, run.target, request.resumption)
 
 
 # ---- counts ----

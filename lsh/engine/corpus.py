@@ -14,25 +14,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import Any
 
 import numpy as np
 
 from lsh.base import errors
 from lsh.base.arrays import Array
-from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, MemoryBudget, SpilledColumn, size_argument
+from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, MemoryBudget, SpilledColumn, bound_error, size_argument
 from lsh.base.threads import map_in_order, worth
+from lsh.engine.collection import Collection, between, expected_documents
 from lsh.engine.deciding import write_links
 from lsh.engine.matching import Matching
+from lsh.engine.saving import Rows, SavedRows
 from lsh.links.comparing import Similarity
 from lsh.links.linking import BandLinks, Links, LowBits, Order, positions_of
 from lsh.sketch.hasher import batch_extents, batch_fingerprints
 from lsh.sketch.sketch_filter import num_words
-from lsh.text.batch import Batch, content_keys, extent, num_bytes, same_texts
-from lsh.text.collections import TextSource, each_piece, is_selection
+from lsh.text.batch import Batch, content_keys, num_bytes, same_texts
 from lsh.text.sets import MAX_CACHED, MAX_SPLIT
 from lsh.text.shingling import sets_maker
-from lsh.typing import Piece, Pieces, Progress, Texts, TextsOrCallable
+from lsh.typing import Piece, Progress
 
 DOCUMENTS_STEP = 1 << 16  # documents in a step, and between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
@@ -56,188 +56,8 @@ MAX_BATCH = 1 << 11  # texts in a batch for a thread
 BATCH_FACTOR = 4  # times the bytes of a batch in `MinHasher.fingerprints`, because more is computed for each text here
 
 
-def _between(ascending: Array, start: int, stop: int) -> slice:
-    """Return the slice of the values from start to stop - 1."""
-    bounds = np.array([start, stop], ascending.dtype)  # with another dtype numpy would convert the whole array
-    return slice(*np.searchsorted(ascending, bounds).tolist())
-
-
 class CollisionError(Exception):
     """Two texts have the same content key, but not the same bytes."""
-
-
-class Collection:
-    """A collection of texts that can be read twice: one in memory, or a callable that returns it again at each call.
-
-    Parameters
-    ----------
-    name : str
-        The parameter that it was passed as, for messages.
-    collection : object
-        A collection that `lsh.text.collections.pieces` accepts, or a callable that returns one.
-    missing : bool
-        Whether a text may be ``None``.
-    """
-
-    def __init__(self, name: str, collection: TextsOrCallable | None, missing: bool) -> None:
-        self.name, self.missing = name, missing
-        self._again: Callable[[], Texts | Pieces] | None = None
-        self._held: list[Piece] = []
-        self.size: int | None = None  # known from the start, or after the first reading
-        if isinstance(collection, type):
-            raise errors.bad_type(
-                name, f"must be a collection of texts, got the class {collection.__name__}; pass an object"
-            )
-        self._called = f"{name}()" if callable(collection) else name
-        if callable(collection):
-            self._again = collection
-        elif is_selection(collection):
-            selected: Any = collection
-            self._again, self.size = lambda: selected, len(selected)
-        else:
-            self._held = list(each_piece(name, collection, MAX_PIECE))
-            self.size = sum(map(len, self._held))
-
-    def pieces(self) -> Iterator[tuple[int, Piece]]:
-        """Yield the position of each piece and the piece."""
-        first = 0
-        for piece in self._held if self._again is None else each_piece(self._called, self._again(), MAX_PIECE):
-            yield first, piece
-            first += len(piece)
-            if self.size is not None and first > self.size:  # at once: it may give texts without end
-                raise self._other_number("more")
-        if self.size is None:
-            self.size = first
-        elif self.size != first:
-            raise self._other_number(f"{first:,}")
-
-    def _other_number(self, found: str) -> Exception:
-        """Return the error for another number of texts than in the first reading."""
-        return ValueError(
-            f"{self.name} gave {self.size:,} texts at the first call and {found} at the second; a callable must give "
-            "the same texts at each call"
-        )
-
-    def progress(self) -> tuple[int, int, int] | None:
-        """Return how much was read, as `TextSource.progress` does; ``None`` if that is unknown."""
-        return self._again.progress() if isinstance(self._again, TextSource) else None
-
-    @property
-    def tells_progress(self) -> bool:
-        """Whether `progress` may be known, and its first reading must not be given up."""
-        return isinstance(self._again, TextSource)
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the texts are in memory, so that `needed_texts` costs nothing."""
-        return self._again is None
-
-    @property
-    def batches_remain(self) -> bool:
-        """Whether the batches of `needed_texts` stay valid after the next one."""
-        return self.is_held
-
-    def batch(self, first: int, piece: Piece, start: int, stop: int) -> Batch:
-        """Return texts start to stop - 1 of the piece that begins at position `first`."""
-        return Batch(piece, first, self.missing, None, self.name, start, stop)
-
-    def needed_texts(
-        self, needed: Array, content_of: Callable[[Array], Array], secret: bytes, report: Progress
-    ) -> Iterator[tuple[Array, Batch]]:
-        """Yield the texts at some positions in batches, with their positions.
-
-        Parameters
-        ----------
-        needed : numpy.ndarray
-            int32: the positions, ascending.
-        content_of : callable
-            Returns the content keys of the texts at some positions, from the first reading.
-        secret : bytes
-            The key of the hash that computed them.
-        report : callable
-            For progress.
-
-        Raises
-        ------
-        ValueError
-            If a callable returns another text than in the first reading.
-        """
-        if self._again is None:
-            for first, piece in self.pieces():
-                chosen = needed[_between(needed, first, first + len(piece))]
-                if len(chosen) and isinstance(piece, tuple):
-                    texts, start = tuple(piece[i - first] for i in chosen.tolist()), 0
-                    while start < len(texts):  # those beyond ASCII are encoded
-                        stop = extent(texts, start, len(texts), ENCODED)
-                        yield (
-                            chosen[start:stop],
-                            Batch(texts, first, self.missing, None, self.name, start, stop),
-                        )
-                        start = stop
-                elif len(chosen):
-                    yield chosen, self.batch(first, piece, 0, len(piece)).take(chosen - first)
-            return
-        for positions, batch in self._again_at(needed):
-            found = np.empty(len(batch), np.uint64)
-            content_keys(batch, secret, found)
-            changed = np.flatnonzero(found != content_of(positions))
-            if len(changed):
-                raise self._changed(int(positions[changed[0]]))
-            chosen = needed[_between(needed, int(positions[0]), int(positions[-1]) + 1)]
-            if len(chosen):
-                yield chosen, batch.take(np.searchsorted(positions, chosen))
-            report("texts", int(positions[-1]) + 1, self.size)
-        if isinstance(self._again, TextSource):  # all of it is read now
-            report("texts", self.size or 0, self.size)
-
-    def _changed(self, position: int) -> Exception:
-        """Return the error for a text that was another one in the first reading."""
-        if isinstance(self._again, TextSource):
-            return self._again.changed(position)
-        return ValueError(
-            f"{self.name}[{position}] differs between the first and the second call; a callable must give the same "
-            "texts at each call"
-        )
-
-    def _again_at(self, needed: Array) -> Iterator[tuple[Array, Batch]]:
-        """Yield texts of the callable in batches, with their positions: those at `needed`, or all."""
-        if isinstance(self._again, TextSource):
-            done = 0
-            for batch in self._again.take(needed):
-                positions = needed[done : done + len(batch)]
-                done += len(batch)
-                yield positions, batch
-            if done < len(needed):
-                raise self._changed(int(needed[done]))
-            return
-        for first, piece in self.pieces():
-            count = min(len(piece), (self.size or 0) - first)  # more texts are an error afterwards
-            if count > 0:
-                yield np.arange(first, first + count, dtype=needed.dtype), self.batch(first, piece, 0, count)
-
-
-def expected_documents(collections: list[Collection]) -> int | None:
-    """Return how many documents there will be, by the part of the files that was read; ``None`` if unknown."""
-    texts = done = total = known = 0
-    for collection in collections:
-        progress = collection.progress()
-        if collection.size is not None:
-            known += collection.size
-        elif progress is None or 0 in progress[:2]:
-            return None
-        else:
-            texts, done, total = texts + progress[0], done + progress[1], total + progress[2]
-    return known + (texts * total // done if done else 0)
-
-
-def bound_error(bound: int, count: int, each: int, expected: int | None, growing: bool) -> ValueError:
-    """Return the error for a bound that is too small for `count` documents, of which there may be more if `growing`."""
-    documents = f"{count:,} documents"
-    documents = f"{f'the {documents} read so far' if growing else documents}, {each} bytes each"
-    if growing and expected is not None and expected > count:
-        documents += f", and about {size_argument(expected * each)} for all"
-    problem = f"must be {size_argument(count * each)} or more for {documents}"
-    return errors.bad_value("max_memory", f"{problem}, got {bound:,} bytes")
 
 
 class CandidateSource(ABC):
@@ -282,6 +102,8 @@ class Corpus:
         Allocates the arrays.
     num_threads, report
         The number of threads, and the callable for progress, as for `deduplicate`.
+    saved : SavedRows, optional
+        Receives the rows of the documents, and has those that a run computed that was killed.
     is_ordered : bool
         Whether documents are decided in another order than that of their positions, or its reverse.
     more : CandidateSource, optional
@@ -318,6 +140,7 @@ class Corpus:
     budget: MemoryBudget
     num_threads: int
     report: Progress
+    saved: SavedRows | None = None
     is_ordered: bool = False
     more: CandidateSource | None = None
 
@@ -325,7 +148,8 @@ class Corpus:
         self.sources: list[Collection | CandidateSource] = [*self.collections]
         self.sources += [] if self.more is None else [self.more]
         self._low_bytes = self.more is not None and self.more.low_bytes
-        self.read()
+        if self.saved is None or not self._read_on(self.saved):
+            self.read()
 
     def read(self) -> None:
         """Read every collection, after a collision of content keys once more: with another secret.
@@ -343,6 +167,13 @@ class Corpus:
         while self._read(readings):
             readings = [collection.pieces() for collection in self.collections]
 
+    def _read_on(self, saved: SavedRows) -> bool:
+        """Read every collection from where a run was killed; return whether all is known then."""
+        self._plan_for(saved.planned or 0)
+        if not saved.suits(self.hasher, self.bands):
+            return False
+        return not self._read([], saved.rows(sum(collection.num_known for collection in self.collections)))
+
     def _plan_for(self, documents: int) -> None:
         self._planned = documents
         self.matching = self.given.for_documents(max(documents, 1))
@@ -354,13 +185,22 @@ class Corpus:
         self._plan_for(documents)
         return self.bands != before
 
-    def _read(self, readings: list[Iterator[tuple[int, Piece]]]) -> bool:
-        """Read every collection; return whether that has to be done again, with another plan."""
-        self.secret = os.urandom(16)  # so that texts with equal content keys cannot be constructed
+    def _read(self, readings: list[Iterator[tuple[int, Piece]]], known: Iterator[Rows] | None = None) -> bool:
+        """Read every collection; return whether that has to be done again, with another plan.
+
+        With `known`, the rows of the first documents, their texts are not read, and there are no `readings` yet.
+        """
         self.offsets, self.num_missing = [0], 0
+        saved = self.saved
+        if saved is not None and known is not None:
+            self.secret = saved.secret
+        else:
+            self.secret = os.urandom(16)  # so that texts with equal content keys cannot be constructed
+            if saved is not None:
+                saved.begin(self._planned, self.secret, self.hasher, self.bands)
         hasher, bands, budget = self.hasher, self.bands, self.budget
-        known = [collection.size for collection in self.collections]
-        total = None if None in known else sum(filter(None, known))
+        sizes = [collection.size for collection in self.collections]
+        total = None if None in sizes else sum(filter(None, sizes))
         stops_early = total is None and not any(collection.tells_progress for collection in self.collections)
         dtype = hasher.dtype if not self.is_exact else np.dtype(np.uint8)
         buffer = MAX_BUFFERS // bands.num_bands
@@ -392,7 +232,7 @@ class Corpus:
         def size_of(batch: tuple[int, Callable[[], Batch], int]) -> int:
             return batch[2]
 
-        def arrays_of(batch: tuple[int, Callable[[], Batch], int]) -> tuple[int, list[Array], int]:
+        def arrays_of(batch: tuple[int, Callable[[], Batch], int]) -> Rows:
             """Return the position after the last text, the arrays for these texts, and how many are missing."""
             stop, make_batch, _ = batch
             raw = make_batch()
@@ -404,8 +244,20 @@ class Corpus:
             found = [bands.keys(rows), sketches, *packed, content, raw.sizes(), ~hasher.is_empty(rows)]
             return stop, found, raw.num_missing
 
-        in_order = map_in_order(arrays_of, batches(), self.num_threads, size_of, MAX_READ)
-        for stop, (keys, *rows), missing in in_order:
+        done = 0
+        for stop, (keys, *rows), missing in known or ():
+            for column, more in zip([*self.keys, *columns], [*keys, *rows]):
+                column.append(more)
+            self.num_missing += missing
+            done = stop
+        if known is not None:
+            for collection in self.collections:
+                readings.append(collection.pieces(min(done, collection.num_known)))
+                done -= min(done, collection.num_known)
+        for stop, found, missing in map_in_order(arrays_of, batches(), self.num_threads, size_of, MAX_READ):
+            if saved is not None:
+                saved.append((stop, found, missing))
+            keys, *rows = found
             if total is None and stop // DOCUMENTS_STEP > len(flags) // DOCUMENTS_STEP:
                 self._check_bound(stop, growing=True)
                 expected = self._expected() or 0
@@ -550,7 +402,7 @@ class Corpus:
     def needed_texts(self, members: Array) -> Iterator[tuple[Array, Batch]]:
         """Yield the texts at some positions, which ascend, in batches with their positions."""
         for collection, offset, end in zip(self.sources, self.offsets, self.offsets[1:]):
-            here = members[_between(members, offset, end)]
+            here = members[between(members, offset, end)]
             for positions, batch in self._needed_of(collection, offset, here - np.int32(offset)):
                 yield positions + np.int32(offset), batch
 
@@ -590,7 +442,7 @@ class Corpus:
         batches: list[Batch] = []
         at = 0
         for collection, offset, end in zip(self.sources, self.offsets, self.offsets[1:]):
-            inside = _between(members, offset, end)
+            inside = between(members, offset, end)
             here, code = members[inside], codes[inside]
             if not len(here):
                 continue
@@ -646,7 +498,7 @@ class Corpus:
         texts = Batch.of_bytes(kept, ends)
         for positions, batch in found:
             positions = positions + np.int32(offset)
-            new = own[_between(own, int(positions[0]), int(positions[-1]) + 1)]
+            new = own[between(own, int(positions[0]), int(positions[-1]) + 1)]
             if len(new):
                 first = int(np.searchsorted(own, new[0]))
                 batch.take(np.searchsorted(positions, new)).write(kept[ends[first] : ends[first + len(new)]])

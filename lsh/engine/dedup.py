@@ -23,13 +23,15 @@ from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget, bounded
 from lsh.base.progress import checked_progress
 from lsh.engine import partitions
-from lsh.engine.corpus import DOCUMENTS_STEP, Collection, CollisionError, Corpus
+from lsh.engine.collection import Collection
+from lsh.engine.corpus import DOCUMENTS_STEP, CollisionError, Corpus
 from lsh.engine.index_candidates import IndexCandidates
 from lsh.engine.index_source import IndexSnapshot, IndexSource
 from lsh.engine.layout import Layout, Partition
 from lsh.engine.matching import Matching, check_length
 from lsh.engine.placing import merged
 from lsh.engine.result import Deduplication, Duplicate
+from lsh.engine.saving import SavedRows
 from lsh.links.comparing import Pairs
 from lsh.links.linking import Order, positions_of
 from lsh.sketch.bands import Bands
@@ -56,6 +58,7 @@ class Running(NamedTuple):
     budget: MemoryBudget
     num_threads: int
     report: Progress
+    saved: SavedRows | None = None
 
     @classmethod
     def checked(
@@ -64,10 +67,11 @@ class Running(NamedTuple):
         temp_dir: str | os.PathLike[str] | None = None,
         num_threads: int | None = None,
         progress: Progress | bool | None = None,
+        saved: SavedRows | None = None,
     ) -> Running:
-        """Return the values of these parameters of `deduplicate`."""
+        """Return the values of these parameters of `deduplicate`, and what a run saves that can be killed."""
         report, workers = checked_progress(progress), threads.number_of(num_threads)
-        return cls(bounded("max_memory", max_memory, "temp_dir", temp_dir), workers, report)
+        return cls(bounded("max_memory", max_memory, "temp_dir", temp_dir), workers, report, saved)
 
 
 def deduplicate(

@@ -81,6 +81,12 @@ class LineStream:
         self.number -= self.count(block)
         self.offset -= len(block)
 
+    def skip_to(self, offset: int) -> None:
+        """Read on to an offset of the file, where a line begins."""
+        while self.offset < offset and (block := self.block()):
+            if self.offset > offset:
+                self.give_back(block[len(block) - (self.offset - offset) :])
+
     def count(self, block: bytes) -> int:
         """Return the number of lines of a block; the last one may have no end."""
         return count_lines(block) if self._newline == b"\n" else len(split(block, self._newline))

@@ -20,8 +20,9 @@ from lsh.base.errors import InputError, Parameter, Words, bad_value
 from lsh.base.wording import counted
 from lsh.files.finding import Sources, expanded, find_sources
 from lsh.files.folder import Folder
-from lsh.files.lines import Lines, Reader
+from lsh.files.lines import Lines
 from lsh.files.places import Flags
+from lsh.files.readers import Reader
 from lsh.files.records import FOLDER, SKIP, TABLES, Block, ReadCounts, ReadOptions, Record, Values, escaped, is_number
 from lsh.files.tables import Tables
 from lsh.files.text_formats import Csv, JsonLines, PlainText, Tsv
@@ -203,6 +204,38 @@ class Documents:
     def count(self) -> int:
         """The number of documents, which are read if that has not been done."""
         return self._reader.count
+
+    def states(self) -> dict[str, tuple[Any, ...] | None]:
+        """Return by the name of each file what another run compares to tell whether it changed.
+
+        It is ``None`` for standard input and pipes, which only one run can read.
+        """
+        if isinstance(self._reader, Folder):
+            return self._reader.states()
+        return {file.name: file.state() for file in self.inputs}
+
+    def journaled(self) -> None:
+        """Remember what `taken` returns, from the next reading on."""
+        self._counts.is_journaled = True
+
+    def taken(self) -> tuple[Any, list[Array]]:
+        """Return what `restore` needs of the first reading, as far as it has come: what is new since the last call.
+
+        The thread that reads calls it, between two blocks or at the end.
+        """
+        state, arrays = self._reader.taken()
+        numbers, rejected = self._counts.taken()
+        return [state, numbers], [rejected, *arrays]
+
+    def restore(self, value: Any, arrays: Sequence[Array], ended: bool) -> None:
+        """Add to the first reading what `taken` returned, call by call.
+
+        `blocks` yields the documents after these then, unless the reading has `ended`: then it yields all again. `at`
+        yields these.
+        """
+        state, numbers = value
+        self._reader.restore(state, arrays[1:], ended)
+        self._counts.restore(numbers, arrays[0])
 
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads the files again. Do not read a pipe by two calls at the same time.

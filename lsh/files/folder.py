@@ -10,7 +10,8 @@ import codecs
 import io
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from lsh.base.arrays import Array
 from lsh.base.errors import InputError, Parameter
@@ -47,6 +48,9 @@ class Folder:
         self._options, self._counts = options, counts
         self._files: dict[str, State] | None = None
         self._known: list[str] | None = None  # the paths of all documents, after a reading
+        self._found_paths: list[str] = []  # those of the first reading, while it goes on
+        self._num_read = self._num_taken = 0  # files of the first reading, and paths that `taken` returned
+        self._is_begun = False  # whether `blocks` goes on with the first reading
         self.position = 0  # bytes of the files that have been read since they were listed last
 
     @property
@@ -55,26 +59,47 @@ class Folder:
         found = self._found() if self._files is None else self._files
         return sum(state.size or 0 for state in found.values())
 
+    def states(self) -> dict[str, tuple[Any, ...] | None]:
+        """Return by the path of each file what another run compares to tell whether it changed."""
+        self._check_unchanged()
+        return {self._shown.within(name): tuple(state)[:2] for name, state in (self._files or {}).items()}
+
     def blocks(self) -> Iterator[Block]:
-        """Yield the documents."""
+        """Yield the documents; after `restore`, the next ones."""
         return gathered(self._records())
 
     def _records(self) -> Iterator[Record]:
-        self._counts.start()
+        if not self._is_begun:
+            self._counts.start()
         yield from self._documents(self._counts)
 
     def _documents(self, counts: ReadCounts) -> Iterator[Record]:
-        found = []
-        for relative, text in self._texts(self._listing(), counts):
+        first, self._is_begun = self._num_read if self._is_begun else 0, False
+        self._found_paths = self._found_paths if first else []
+        for number, (relative, text) in enumerate(self._texts(self._listing(first), first, counts), first + 1):
+            self._num_read = number
             if isinstance(text, InputError):
                 counts.skip(os.fsencode(relative) + b"\n")
             else:
-                found.append(relative)
+                self._found_paths.append(relative)
                 yield _document(relative, text)
-        self._known = found
+        self._known = self._found_paths
+
+    def taken(self) -> tuple[Any, list[Array]]:
+        """Return what `restore` needs of the first reading, as far as it has come: what is new since the last call."""
+        paths, self._num_taken = self._found_paths[self._num_taken :], len(self._found_paths)
+        return {"paths": paths, "read": self._num_read}, []
+
+    def restore(self, state: Any, arrays: Sequence[Array], ended: bool) -> None:
+        """Add to the first reading what `taken` returned, call by call; `blocks` goes on there, unless it has ended."""
+        self._found_paths += state["paths"]
+        self._num_read, self._num_taken, self._is_begun = state["read"], len(self._found_paths), not ended
+        self._known = self._found_paths if ended else None
 
     def _paths(self) -> list[str]:
         """Return the paths of all documents; they are read if that has not been done."""
+        if self._known is None and self._is_begun:
+            return self._found_paths
         if self._known is None:
             deque(self._documents(ReadCounts()), 0)
         return self._known or []
@@ -111,9 +136,11 @@ class Folder:
             report()
         self._check_unchanged()
 
-    def _texts(self, listing: Iterator[str], counts: ReadCounts) -> Iterator[tuple[str, bytes | InputError]]:
-        """Yield each file with its text, or with the error of a file that is to be skipped."""
-        for relative, content in zip(listing, self._contents(self._files or ())):
+    def _texts(
+        self, listing: Iterator[str], first: int, counts: ReadCounts
+    ) -> Iterator[tuple[str, bytes | InputError]]:
+        """Yield each file from one on with its text, or with the error of a file that is to be skipped."""
+        for relative, content in zip(listing, self._contents(list(self._files or ())[first:])):
             text: bytes | InputError
             try:
                 text = self._text(relative, content, counts)
@@ -159,10 +186,10 @@ class Folder:
             remedy = "give the right " + Parameter("encoding") + ", or use " + SKIP
             raise InputError(path, f"{undecodable(encoding, error)}; " + remedy) from None
 
-    def _listing(self) -> Iterator[str]:
-        """Return the paths within the folder; the files must not have changed since they were listed first."""
+    def _listing(self, first: int) -> Iterator[str]:
+        """Return the paths within the folder, from one on; the files must not have changed since the first listing."""
         self._check_unchanged()
-        return self._passed(list(self._files or ()))
+        return self._passed(list(self._files or ())[first:])
 
     def _check_unchanged(self) -> None:
         found = self._found()

@@ -12,19 +12,18 @@ many bytes record by record, and names the line of an error. Both ways give the 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from itertools import accumulate, chain, tee
-from typing import IO, Any, ClassVar, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget
-from lsh.base.errors import InputError, Words, message, words_of
+from lsh.base.errors import InputError, words_of
 from lsh.base.file_io import read_at
 from lsh.files.blocks import (
     BY_MARK,
@@ -40,21 +39,16 @@ from lsh.files.blocks import (
     split,
 )
 from lsh.files.places import Flags, Located, Places
+from lsh.files.readers import FieldColumns, Fields, Reader, is_blank, line_records, recoded
 from lsh.files.records import (
-    SKIP,
     AddedFieldError,
     Block,
-    Rank,
-    Ranking,
-    Ranks,
     ReadCounts,
     ReadOptions,
     Record,
     Values,
     block_of,
     gathered,
-    undecodable,
-    utf8,
 )
 from lsh.storage import compression
 from lsh.storage.disk import descriptor
@@ -64,145 +58,6 @@ from lsh.text.batch import Batch
 
 MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than the block
 MAX_START = 1 << 16  # bytes of a file of which the first line is checked
-BLANK = b" \t\r"  # characters of a blank line
-
-Spans = np.ndarray[Any, np.dtype[np.int64]]
-
-
-class RawRecord(NamedTuple):
-    """A line, or a record of CSV, as it is in its file."""
-
-    raw: bytes  # in the encoding of its file, with its line end
-    cells: Sequence[bytes]  # in UTF-8, without the line end; a line is one cell
-    file: str
-    number: int  # the number of its first line
-    problem: str = ""  # why it has no cells
-
-    def error(self, problem: Words, lacks: str | None = None) -> InputError:
-        """Return the error that names the file and the line."""
-        return InputError(self.file, problem, self.number, lacks)
-
-    def bad(self, problem: Words) -> InputError:
-        """Return the error of a malformed line, which can be skipped."""
-        return self.error(message(problem) + "; fix the line or use " + SKIP)
-
-
-class Fields(NamedTuple):
-    """The fields of a record; ``None`` for one that it does not have."""
-
-    identity: bytes | None
-    text: bytes | None
-    source: bytes | None = None
-    rank: Rank | None = None
-
-
-class FieldColumns(NamedTuple):
-    """The fields of the records of a block, as columns; ``None`` for a field that no record has.
-
-    Each record has a text.
-    """
-
-    size: int  # how many bytes of the block are whole records
-    spans: Spans  # where each record begins in the block, and its length
-    texts: Batch
-    identities: Batch | None = None
-    sources: Batch | None = None
-    ranks: Ranks | None = None
-
-
-class Reader(ABC):
-    """Reads the records of one format, once from the first file to the last; it remembers the columns of the first one.
-
-    Attributes
-    ----------
-    format : str
-        The name of the format.
-    has_blanks : bool
-        Whether there are blank lines, which are no records.
-    checks_utf8 : bool
-        Whether a line that is not UTF-8 is malformed.
-    has_header : bool
-        Whether the first record names the columns where `ReadOptions.header` does not say it.
-    """
-
-    format: ClassVar[str]
-    has_blanks: ClassVar[bool] = False
-    checks_utf8: ClassVar[bool] = False
-    has_header: ClassVar[bool] = False
-
-    def __init__(self, options: ReadOptions) -> None:
-        self.options = options
-        self._ranking = None if options.keep_field is None else Ranking(options.keep_field)
-
-    @property
-    @abstractmethod
-    def is_ready(self) -> bool:
-        """Whether `many` can be called: the columns of texts and ids are known. `one` finds them."""
-
-    def note(self) -> Words:
-        """Return which columns hold the text and the id, once that is known; empty in formats without columns."""
-        return ""
-
-    def start_problem(self, line: str) -> Words:
-        """Return the error message if the first line shows that other options are needed, else an empty string."""
-        return ""
-
-    def take_header(self, header: RawRecord) -> None:
-        """Find the columns by the first record of a file, in formats that have a header."""
-        raise NotImplementedError
-
-    def records(self, lines: LineStream, name: str, encoding: str) -> Iterator[RawRecord]:
-        """Cut a file into records."""
-        for record in line_records(lines, name, encoding):
-            if not (self.has_blanks and record.cells and is_blank(record.cells[0])):
-                yield record
-
-    @abstractmethod
-    def one(self, record: RawRecord) -> Fields:
-        """Read a record; raise InputError if it is malformed."""
-
-    @abstractmethod
-    def many(self, block: bytes) -> FieldColumns | None:
-        """Read the records of a block of UTF-8; ``None`` if any of them is not plain."""
-
-    def added_names(self, header: bytes) -> tuple[bytes, int]:
-        """Return what names the added fields in a header line in UTF-8, and how many bytes are after it.
-
-        The format has columns.
-        """
-        raise NotImplementedError
-
-    def added_values(self, raw: bytes, values: Values | None) -> tuple[bytes, int]:
-        """Return the added fields of a record in UTF-8, null ones for ``None``, and how many bytes are after them.
-
-        Raises
-        ------
-        ValueError
-            If the record has one of these fields.
-        """
-        raise NotImplementedError
-
-    def shortened(self, raw: bytes, cuts: Array) -> bytes:
-        """Return a record in UTF-8 with its text without some runs; see `lsh.text.cuts`."""
-        raise NotImplementedError
-
-    def rank(self, record: RawRecord, value: bytes | None) -> Rank | None:
-        """Read the value by which a record is ranked, ``None`` if no column is named for it."""
-        try:
-            return None if self._ranking is None else self._ranking.one(value)
-        except ValueError as error:
-            raise record.bad(words_of(error)) from None
-
-    def ranked(self, columns: FieldColumns, values: Batch | None) -> FieldColumns | None:
-        """Return the fields with the values by which records are ranked; ``None`` if one of these is not plain."""
-        if self._ranking is None:
-            return columns
-        ranks = None if values is None else self._ranking.many(cast(list[bytes], values.tolist()))
-        return None if ranks is None else columns._replace(ranks=ranks)
-
-    def problem_at_end(self) -> InputError | None:
-        """Return the error that is known only at the end of the last file, if there is one."""
-        return None
 
 
 class Lines:
@@ -233,19 +88,47 @@ class Lines:
         self._inputs, self._reader, self._options, self._counts = inputs, reader, options, counts
         self._budget = budget
         self._known: _Pass | None = None  # the first pass that read all records
+        self._begun: _Pass | None = None  # the first pass, from when it begins until it ends, if it is journaled
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the documents."""
-        self._counts.start()
+        """Yield the documents; after `restore`, the next ones."""
+        if self._begun is None:
+            self._counts.start()
         yield from self._pass(self._counts)
 
     def _pass(self, counts: ReadCounts) -> Iterator[Block]:
-        one = _Pass(self._inputs, self._reader(self._options), counts, None if self._known else Places(self._budget))
+        one = self._begun or self._first_pass(counts)
+        if counts.is_journaled and not self._known:
+            self._begun = one
         yield from one.blocks()
-        self._known = self._known or one
+        self._known, self._begun = self._known or one, None
+
+    def _first_pass(self, counts: ReadCounts) -> _Pass:
+        places = None if self._known else Places(self._budget)
+        return _Pass(self._inputs, self._reader(self._options), counts, places)
+
+    def taken(self) -> tuple[Any, list[Array]]:
+        """Return what `restore` needs of the first reading, as far as it has come: what is new since the last call."""
+        one = self._begun or self._known
+        assert one is not None
+        return one.taken()
+
+    def restore(self, state: Any, arrays: Sequence[Array], ended: bool) -> None:
+        """Add to the first reading what `taken` returned, call by call; `blocks` goes on there, unless it has ended."""
+        self._begun = self._begun or self._first_pass(self._counts)
+        self._begun.restore(state, arrays)
+        if ended:
+            self._begun.prepare()
+            self._known, self._begun = self._begun, None
 
     def _located(self) -> _Pass:
-        """Return the pass that knows where the records are; they are read if that has not been done."""
+        """Return the pass that knows where the records are; they are read if that has not been done.
+
+        After `restore` it is the first reading, as far as it has come.
+        """
+        if self._begun is not None:
+            self._begun.prepare()
+            return self._begun
         if self._known is None:
             deque(self._pass(ReadCounts()), 0)
         assert self._known is not None
@@ -299,22 +182,33 @@ class _Pass:
         # Of the files whose last record is a document without an end of line: the end of the line before.
         self._incomplete: dict[int, bytes] = {}
         self._line_end = b""  # of the last record of the file that has one, or of its header
+        self._lines: LineStream | None = None  # of the file that is open
+        self._start: tuple[int, int, int] | None = None  # a file, a place in it, and the lines before, to go on from
+        self._num_taken = 0  # heads that `taken` returned
+        if places is not None and counts.is_journaled:
+            places.news = []
 
     @property
     def newline(self) -> bytes:
         """The bytes that end a line."""
         return b"\n" if self._encoding == "utf-8" else "\n".encode(self._encoding)
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Generator[Block]:
         """Yield the documents."""
+        begun, *place = (-1, 0, 0) if self._start is None else self._start
+        self.prepare()
         for number, file in enumerate(self._inputs):
-            if self._places is not None:
+            if number < begun:
+                continue
+            if self._places is not None and number > begun:
                 self._places.begin_file()
-            with self._opened(file, number == 0) as (mark, header, lines):
-                self._heads.append(_Head(mark, header))
-                self._line_end = self.newline
-                if header:
-                    self._note_end(header, 0, len(header))
+            with self._opened(file, number == 0, place if number == begun else None) as (mark, header, lines):
+                self._lines = lines
+                if number > begun:
+                    self._heads.append(_Head(mark, header))
+                    self._line_end = self.newline
+                    if header:
+                        self._note_end(header, 0, len(header))
                 for block in self._blocks_of(file, lines):
                     self._counts.note(self._reader.note())
                     yield block
@@ -322,11 +216,48 @@ class _Pass:
         if problem is not None:
             raise problem
 
+    def taken(self) -> tuple[Any, list[Array]]:
+        """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
+        assert self._lines is not None
+        heads, self._num_taken = self._heads[self._num_taken :], len(self._heads)
+        numbers, entries = self._known_places.taken()
+        state = {
+            "heads": [[part.decode("latin-1") for part in head] for head in heads],
+            "line_end": self._line_end.decode("latin-1"),
+            "incomplete": [[number, end.decode("latin-1")] for number, end in self._incomplete.items()],
+            "encoding": self._encoding,
+            "flags": self._reader.flags(),
+            "places": numbers,
+            "number": self._number,
+            "at": [len(self._heads) - 1, self._lines.offset, self._lines.number],
+        }
+        return state, [entries]
+
+    def restore(self, state: Any, arrays: Sequence[Array]) -> None:
+        """Go on from where `taken` was called in another process, call by call."""
+        self._heads += [_Head(*(part.encode("latin-1") for part in head)) for head in state["heads"]]
+        self._num_taken = len(self._heads)
+        self._line_end = state["line_end"].encode("latin-1")
+        self._incomplete = {number: end.encode("latin-1") for number, end in state["incomplete"]}
+        self._known_places.restore(state["places"], arrays[0])
+        self._number, self._start = state["number"], tuple(state["at"])
+        self._encoding, self._flags = state["encoding"], state["flags"]
+
+    def prepare(self) -> None:
+        """After `restore`, read the first documents again, as they show the columns."""
+        if self._start is None:
+            return
+        if not self._reader.is_ready:
+            with closing(_Pass(self._inputs, self._reader, ReadCounts(), None).blocks()) as blocks:
+                next(blocks, None)
+        self._reader.set_flags(self._flags)
+        self._counts.note(self._reader.note())
+
     # ---- records by their places ----
 
     def at(self, positions: Array) -> Iterator[Block]:
         """Yield the documents at some positions, which ascend."""
-        for number, file in enumerate(self._inputs):
+        for number, file in enumerate(self._inputs[: len(self._heads)]):
             here = positions[slice(*np.searchsorted(positions, self._known_places.extent(number)))]
             if not len(here):
                 continue
@@ -464,8 +395,13 @@ class _Pass:
     # ---- records by reading ----
 
     @contextmanager
-    def _opened(self, file: Input, is_first: bool) -> Iterator[tuple[bytes, bytes, LineStream]]:
-        """Open a file; yields its byte order mark and its header, both may be empty, and the lines after them."""
+    def _opened(
+        self, file: Input, is_first: bool, place: Sequence[int] | None
+    ) -> Iterator[tuple[bytes, bytes, LineStream]]:
+        """Open a file; yields its byte order mark and its header, both may be empty, and the lines after them.
+
+        With a place, the bytes before a line and the number of lines before it, the lines are those from there on.
+        """
         try:
             with file.opened() as opened:
                 mark, lines = self._lines_of(file, opened, is_first)
@@ -476,6 +412,8 @@ class _Pass:
                     if header.problem:
                         raise header.error(f"{header.problem}; correct the header")
                     self._reader.take_header(header)
+                if place is not None:
+                    lines = self._skipped(opened, lines, *place)
                 yield mark, b"" if header is None else header.raw, lines
         except compression.DamagedError as error:
             raise file.damaged(error, _complete_lines(file)) from error
@@ -503,6 +441,16 @@ class _Pass:
         lines = LineStream(found, self.newline, offset=len(mark))
         self._check_start(file, lines)
         return mark, lines
+
+    def _skipped(self, opened: IO[bytes], lines: LineStream, offset: int, number: int) -> LineStream:
+        """Return the lines of a file from an offset on, before which it has a number of lines."""
+        file = descriptor(opened)
+        if file is None:  # compressed, or of a URL
+            lines.skip_to(offset)
+            return lines
+        found = LineStream(file_blocks(file, self.newline, offset), self.newline, offset)
+        found.number = number
+        return found
 
     def _check_start(self, file: Input, lines: LineStream) -> None:
         """Let the reader look at the first line that is not blank."""
@@ -637,43 +585,6 @@ def _document(fields: Fields, number: int, file: bytes) -> Record:
     """Return the document of a record; without an id its number is the id, without a source the file is the source."""
     identity = b"%d" % number if fields.identity is None else fields.identity
     return Record(identity, fields.text, file if fields.source is None else fields.source, fields.rank)
-
-
-def recoded(raw: bytes, encoding: str) -> bytes:
-    """Return a line in UTF-8.
-
-    Raises
-    ------
-    UnicodeError
-        If it cannot be decoded, or has a line feed within it.
-    """
-    if encoding == "utf-8":
-        return raw
-    line = utf8(raw.decode(encoding))
-    if b"\n" in line[:-1]:
-        raise UnicodeError("a line feed within a line")
-    return line
-
-
-def line_records(lines: LineStream, name: str, encoding: str) -> Iterator[RawRecord]:
-    """Return the lines of a file as records of one cell."""
-    for raw in lines:
-        try:
-            line = recoded(raw, encoding)
-        except UnicodeError as error:
-            yield RawRecord(raw, (), name, lines.number, undecodable(encoding, error))
-        else:
-            yield RawRecord(raw, (line.removesuffix(b"\n").removesuffix(b"\r"),), name, lines.number)
-
-
-def is_blank(line: bytes) -> bool:
-    """Tell whether a line, without its end, has nothing but spaces."""
-    return not line.strip(BLANK)
-
-
-def joined(texts: Sequence[Batch]) -> Batch:
-    """Return the texts of several fields with a space between."""
-    return texts[0] if len(texts) == 1 else Batch([b" ".join(row) for row in zip(*[one.tolist() for one in texts])])
 
 
 def _complete_lines(file: Input) -> int:

@@ -8,7 +8,7 @@ another need no offsets.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -73,11 +73,12 @@ class Places:
     """
 
     def __init__(self, budget: MemoryBudget) -> None:
+        self.news: list[Array] | None = None  # entries that were added since `taken`, if these are wanted
         self._entries = budget.column(np.uint32)
         self._waiting = array("I")  # entries that were added one by one
         self._files: list[_FileStart] = []
         self._end = self._number = 0
-        self.count = 0
+        self.count = self._num_taken = 0
 
     def begin_file(self) -> None:
         """Begin the next file."""
@@ -100,7 +101,7 @@ class Places:
             gaps = begins - np.concatenate([[self._end], ends[:-1]])
             where = np.flatnonzero(gaps)
             entries = np.insert(sizes, where, gaps[where] | GAP << BITS)
-        self._entries.append(entries.astype(np.uint32))
+        self._append(entries.astype(np.uint32))
         self._end = end
         self.count += len(begins)
         self._number += len(begins)
@@ -125,8 +126,27 @@ class Places:
 
     def _store(self) -> None:
         if self._waiting:
-            self._entries.append(np.frombuffer(self._waiting, np.uint32))
+            self._append(np.frombuffer(self._waiting, np.uint32))
             self._waiting = array("I")
+
+    def _append(self, entries: Array) -> None:
+        self._entries.append(entries)
+        if self.news is not None:
+            self.news.append(entries)
+
+    def taken(self) -> tuple[list[Any], Array]:
+        """Return what `restore` needs of other places: numbers, and what was added since the last call."""
+        self._store()
+        entries, self.news = np.concatenate([np.empty(0, np.uint32), *(self.news or ())]), []
+        starts, self._num_taken = self._files[self._num_taken :], len(self._files)
+        return [starts, self._end, self._number, self.count], entries
+
+    def restore(self, numbers: Sequence[Any], entries: Array) -> None:
+        """Add what `taken` returned, call by call."""
+        starts, self._end, self._number, self.count = numbers
+        self._files += [_FileStart(*start) for start in starts]
+        self._num_taken = len(self._files)
+        self._entries.append(entries)
 
     def extent(self, file: int) -> tuple[int, int]:
         """Return the position of the first record of a file, and that after the last."""

@@ -310,15 +310,18 @@ class ReadCounts:
         Whether the numbers of the records are known to be the ids.
     looks_for_bytes : bool
         Whether to look for bytes that are not UTF-8: in the first reading, until one is found.
+    is_journaled : bool
+        Whether `taken` is called.
     """
 
     def __init__(self, write_reject: Callable[[bytes], None] | None = None) -> None:
         self._write_reject, self._num_written = write_reject, 0
+        self._rejected: list[bytes] = []  # what was written since `taken`
         self.hidden = self.skipped = self.missing = 0
         self.notes: list[Words] = []
         self.has_numbers = False
         self.looks_for_bytes = True
-        self._is_read = False
+        self._is_read = self.is_journaled = False
 
     def start(self) -> None:
         """Begin a reading: count from zero."""
@@ -332,6 +335,21 @@ class ReadCounts:
         if self._write_reject is not None and self.skipped > self._num_written:
             self._write_reject(rejected)
             self._num_written = self.skipped
+            if self.is_journaled:
+                self._rejected.append(rejected)
+
+    def taken(self) -> tuple[list[Any], Array]:
+        """Return what `restore` needs of other counts: numbers, and the lines that were skipped since the last call."""
+        rejected, self._rejected = b"".join(self._rejected), []
+        numbers = [self.skipped, self.missing, self.has_numbers]
+        return numbers, np.frombuffer(rejected, np.uint8)
+
+    def restore(self, numbers: Sequence[Any], rejected: Array) -> None:
+        """Set the counts to those of `taken`, and write the lines that were skipped then."""
+        self.skipped, self.missing, self.has_numbers = numbers
+        self._num_written, self._is_read = self.skipped, True
+        if self._write_reject is not None:
+            self._write_reject(rejected.tobytes())
 
     def note(self, note: Words) -> None:
         """Add a note."""

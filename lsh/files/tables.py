@@ -10,6 +10,8 @@ from __future__ import annotations
 import io
 import json
 import os
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
@@ -74,13 +76,17 @@ class _Parquet:
         """Return which share of the file its first rows are, as columns are not read from the start to the end."""
         return row / max(int(self._file.metadata.num_rows), 1)
 
-    def rows(self, names: list[str]) -> Iterator[Any]:
-        """Yield batches of some columns; a name with dots is one column of a nested one."""
+    def rows(self, names: list[str], first: int) -> Iterator[Any]:
+        """Yield batches of some columns, from a row on; a name with dots is one column of a nested one."""
         metadata = self._file.metadata
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         size = sum(group.total_byte_size for group in groups) // max(metadata.num_rows, 1)
         rows = min(max(BATCH_BYTES // max(size, 1), 1), MAX_BATCH_ROWS)
-        yield from self._file.iter_batches(rows, columns=names, use_threads=False)
+        ends = list(accumulate(group.num_rows for group in groups))
+        whole = bisect_right(ends, first) if first else 0  # groups that are not needed
+        others = list(range(whole, len(groups)))
+        batches = self._file.iter_batches(rows, others, columns=names, use_threads=False)
+        yield from _from_row(batches, first - (ends[whole - 1] if whole else 0))
 
     def groups(self, names: list[str] | None = None) -> Iterator[_Group]:
         """Yield the row groups: how many rows each has, and a function that reads some or all columns in batches."""
@@ -118,9 +124,9 @@ class _Arrow:
     def share(self, row: int) -> None:
         """Return ``None``: the position in the file says how much of it is read."""
 
-    def rows(self, names: list[str]) -> Iterator[Any]:
-        """Yield batches of the rows, with all columns."""
-        for batch in chain.from_iterable(batches() for _, batches in self.groups()):
+    def rows(self, names: list[str], first: int) -> Iterator[Any]:
+        """Yield batches of the rows from one on, with all columns."""
+        for batch in _from_row(chain.from_iterable(batches() for _, batches in self.groups()), first):
             yield from (batch.slice(start, MAX_BATCH_ROWS) for start in range(0, len(batch), MAX_BATCH_ROWS))
 
     def groups(self, names: list[str] | None = None) -> Iterator[_Group]:
@@ -134,6 +140,14 @@ class _Arrow:
         from pyarrow import ipc
 
         return ipc.new_file(sink, schema) if self._is_file else ipc.new_stream(sink, schema)
+
+
+def _from_row(batches: Iterator[Any], first: int) -> Iterator[Any]:
+    """Yield batches from a row on."""
+    for batch in batches:
+        if len(batch) > first:
+            yield batch.slice(first)
+        first = max(first - len(batch), 0)
 
 
 class _Columns(NamedTuple):
@@ -191,25 +205,44 @@ class Tables:
         self._schema: Any = None  # of the first file, once it is open
         self._ranking = Ranking("" if options.keep_field is None else options.keep_field)
         self._ends: list[int] | None = None  # the positions after the last row of each file, after a reading
+        self._taken: tuple[list[int], int] = [], 0  # the same for a reading, and the position that it has reached
+        self._begun: tuple[list[int], int] | None = None  # the same, where `blocks` goes on
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the documents."""
-        self._counts.start()
+        """Yield the documents; after `restore`, the next ones."""
+        if self._begun is None:
+            self._counts.start()
         yield from self._blocks(self._counts)
 
     def _blocks(self, counts: ReadCounts) -> Iterator[Block]:
-        self._schema, ends, position = None, [], 0
-        for file in self._inputs:
-            first = position
-            with self._opened(file) as table:
+        (ends, position), self._schema, self._begun = self._begun or ([], 0), None, None
+        for number, file in enumerate(self._inputs):
+            if number and number < len(ends):
+                continue
+            with self._opened(file) as table:  # the first one shows the columns
                 columns = self._columns(file.name, table.schema)
                 counts.note(columns.note(table.schema, self._options))
-                for batch in table.rows(columns.names()):
-                    yield self._block(file.name, columns, batch, position, position - first, counts)
+                first = ends[-1] if ends else 0
+                for batch in table.rows(columns.names(), position - first) if number == len(ends) else ():
+                    block = self._block(file.name, columns, batch, position, position - first, counts)
                     position += len(batch)
+                    self._taken = [*ends], position
+                    yield block
                     file.share_read = table.share(position - first)
-            ends.append(position)
+            if number == len(ends):
+                ends.append(position)
         self._ends = ends
+
+    def taken(self) -> tuple[Any, list[Array]]:
+        """Return what `restore` needs of the first reading, as far as it has come."""
+        return self._taken, []
+
+    def restore(self, state: Any, arrays: Sequence[Array], ended: bool) -> None:
+        """Go on from where `taken` was called in another process, the last time."""
+        ends, position = state
+        self._begun = [*ends], position
+        if ended:
+            deque(self._blocks(self._counts), 0)  # no more rows
 
     def _block(self, name: str, columns: _Columns, batch: Any, position: int, row: int, counts: ReadCounts) -> Block:
         """Return rows as a block; `row` is the number of rows of the file before them."""

@@ -30,7 +30,7 @@ from lsh.base.wording import counted
 from lsh.files._fields import delimited_cells, json_fields
 from lsh.files.blocks import LineStream
 from lsh.files.json_strings import shortened
-from lsh.files.lines import FieldColumns, Fields, RawRecord, Reader, Spans, joined, recoded
+from lsh.files.readers import FieldColumns, Fields, RawRecord, Reader, Spans, joined, recoded
 from lsh.files.records import (
     FIELD,
     ID_COLUMN,
@@ -594,6 +594,14 @@ class JsonLines(Reader):
         name = b'"%b"' % str(self._id_name).encode("utf-8", "surrogatepass")
         match = _FIRST_FIELD.match(raw)
         return match[2] != b'"' if match is not None and match[1] == name and raw.count(name) == 1 else None
+
+    def flags(self) -> list[bool]:
+        """Return whether any record has the field that is named, and whether any has the field of the id."""
+        return [self._is_found, self._has_ids]
+
+    def set_flags(self, flags: Sequence[bool]) -> None:
+        """Go on with what another reader knows."""
+        self._is_found, self._has_ids = flags
 
     def problem_at_end(self) -> InputError | None:
         """Return the error if no record has the field that is named: some texts may be missing, but not all."""

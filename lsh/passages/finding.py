@@ -19,10 +19,11 @@ import numpy as np
 
 from lsh.base import checks, errors
 from lsh.base.arrays import Array
-from lsh.base.budget import MAX_DOCUMENTS, SpilledColumn
+from lsh.base.budget import MAX_DOCUMENTS, SpilledColumn, bound_error
 from lsh.base.progress import Progress
 from lsh.base.threads import map_in_order
-from lsh.engine.corpus import MAX_READ, Collection, bound_error, expected_documents
+from lsh.engine.collection import Collection, expected_documents
+from lsh.engine.corpus import MAX_READ
 from lsh.engine.dedup import Running, collections_of, rank_by_priority
 from lsh.engine.index_source import IndexSource
 from lsh.engine.matching import check_length, checked_keep

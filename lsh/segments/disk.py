@@ -144,34 +144,12 @@ def write_file(disk: Disk, path: str, data: Any) -> None:
 
 # ---- the lock of the writer ----
 
-OFFSET = 1 << 30  # of the byte that Windows locks: after the content, which others may read
-
 
 class IndexLockedError(OSError):
     """Another writer has the index open. The message names its process."""
 
     __module__ = "lsh.index"  # where it is public
     reason = ""  # the message without its remedy, which is for programs
-
-
-def _try_lock(descriptor: int) -> bool:
-    """Lock the file; return False if another one has locked it."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        os.lseek(descriptor, OFFSET, os.SEEK_SET)
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 class WriterLock:
@@ -183,7 +161,7 @@ class WriterLock:
         flags |= getattr(os, "O_NOFOLLOW", 0)  # the file is overwritten: not that to which a link leads
         self._descriptor = os.open(path, flags, 0o666)
         try:
-            if not _try_lock(self._descriptor):
+            if not file_io.try_lock(self._descriptor):
                 raise self._locked(folder)
             with contextlib.suppress(OSError):  # such as a full disk: only the message of a second writer needs it
                 self._write_holder()

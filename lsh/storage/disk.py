@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, Any, NamedTuple
@@ -98,6 +99,12 @@ class LocalFile:
             yield file
             self._check_state(file)
 
+    def state(self) -> tuple[Any, ...] | None:
+        """Return what another run compares to tell whether the file changed; it must not change from now on."""
+        if self._state is None:
+            self._state = LocalState.of(os.stat(self._path))
+        return self._state[:2]
+
     def check_unchanged(self) -> None:
         """Raise InputError if the file changed since it was opened first."""
         with open_file(self._path) as file:
@@ -155,6 +162,10 @@ class Copy:
         """Give the copy, at its start."""
         self._file.seek(0)
         yield self._file
+
+    def state(self) -> tuple[Any, ...] | None:
+        """Return ``None``: another run cannot read the stream."""
+        return None
 
     def check_unchanged(self) -> None:
         """Do nothing: no other process writes to the copy."""
@@ -254,12 +265,26 @@ def _close(file: IO[bytes] | None) -> None:
             file.close()
 
 
+_run = ""  # begins the rest of all names of `beside`
+
+
 def beside(place: str) -> str:
     """Return a new, hidden name in the folder of a file; hidden files of a folder are not read."""
-    return os.path.join(os.path.dirname(place), f".lsh-{os.urandom(8).hex()}.part")
+    return os.path.join(os.path.dirname(place), f".lsh-{_run}{os.urandom(8).hex()}.part")
 
 
-def _is_hidden(name: object) -> bool:
+def take_over(run: str, folders: Iterable[str]) -> None:
+    """Remove the hidden files and folders that a run left in some folders when it was killed, and be this run now."""
+    global _run
+    _run = run
+    for folder in folders:
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            if name.startswith(f".lsh-{run}") and is_hidden(name):
+                path = os.path.join(folder, name)
+                shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+
+
+def is_hidden(name: object) -> bool:
     """Tell whether a file has a name of `beside`."""
     base = os.path.basename(name) if isinstance(name, str) else ""
     return base.startswith(".lsh-") and base.endswith(".part")
@@ -289,6 +314,6 @@ def named_errors(name: str, has_folder: bool) -> Iterator[None]:
             folder = os.path.dirname(os.path.realpath(name))
             error.filename, error.filename2 = name, None
             error.strerror = f"{os.strerror(error.errno)} in the folder {folder}; free space or write to another folder"
-        elif error.filename is None or _is_hidden(error.filename):
+        elif error.filename is None or is_hidden(error.filename):
             error.filename, error.filename2 = name, None
         raise

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from itertools import pairwise
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -112,6 +112,10 @@ class Input:
     def size(self) -> int:
         """The size of the file in bytes, as it is on disk."""
         return self._source.size
+
+    def state(self) -> tuple[Any, ...] | None:
+        """Return what another run compares to tell whether the file changed; ``None`` if it cannot be read again."""
+        return self._source.state()
 
     @property
     def position(self) -> int | None:

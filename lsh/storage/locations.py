@@ -41,9 +41,9 @@ class Local:
         return os.path.isdir(self.path)
 
     def has_files(self) -> bool:
-        """Tell whether there is a file, or a folder that is not empty."""
+        """Tell whether there is a file, or a folder that is not empty, beside what a run left that was killed."""
         path = self.path.rstrip(f"/{os.sep}") or self.path  # with a slash at its end the name of a file leads nowhere
-        return os.path.lexists(path) and not (self.is_folder() and not os.listdir(self.path))
+        return os.path.lexists(path) and not (self.is_folder() and all(map(disk.is_hidden, os.listdir(path))))
 
     def key(self) -> object:
         """Return a value that is equal for two names that lead to the same file, by links too."""

@@ -234,6 +234,10 @@ class RemoteFile:
         with explained(self.url):
             return state_of(self._filesystem.info(self._name))
 
+    def state(self) -> tuple[Any, ...] | None:
+        """Return what another run compares to tell whether the file changed."""
+        return tuple(self._known())
+
     def check_unchanged(self) -> None:
         """Raise InputError if the file changed since its state was asked for first."""
         if self._copy is None:

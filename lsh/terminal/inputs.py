@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 
 from lsh import files
 from lsh.base import signals
 from lsh.base.arrays import Array
-from lsh.base.budget import MemoryBudget, SpilledColumn
+from lsh.base.budget import MemoryBudget
 from lsh.base.errors import InputError, Words, message
 from lsh.files import ReadOptions
+from lsh.storage.journal import Journal
 from lsh.terminal import console
+from lsh.terminal.noted import NO_KEYS, Ids, Names, Priorities, first_repeated
 from lsh.terminal.options import RunOptions
 from lsh.text.batch import Batch, content_keys
 from lsh.text.collections import TextSource
@@ -27,11 +29,11 @@ INDEX_MAGIC = b"lsh-mani"  # begins the manifest of an index; lsh.segments.file_
 NO_TEXT = -1  # the size of a missing text
 MAX_SHOWN_ID = 40  # bytes of an id in a message
 MAX_OWN = 1 << 26  # bytes of memory for the places of records and the hashes of ids under --max-memory
-MAX_SORTED = 1 << 23  # hashes of ids that are sorted at once
 MALLOPT = (-1, -3)  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h
 MAX_KEPT = 1 << 24  # bytes of freed memory that a thread keeps, more than the blocks that wait
 
-_NO_KEYS = np.empty(0, np.uint64)
+
+NO_NAMES = np.empty(0, np.int32)
 
 Item = TypeVar("Item")
 
@@ -290,141 +292,6 @@ def open_documents(
     return files.Documents(sources, own, rejects=rejects, others=formats, budget=budget)
 
 
-class Ids:
-    """The ids of some documents, by position.
-
-    Parameters
-    ----------
-    positions : numpy.ndarray
-        Int64, ascending.
-    blocks : iterable of Block
-        The documents at these positions.
-    """
-
-    def __init__(self, positions: Array, blocks: Iterable[files.Block]) -> None:
-        parts, sizes = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)]
-        for block in blocks:
-            ids = block.ids()
-            sizes.append(ids.sizes())
-            parts.append(np.empty(int(sizes[-1].sum()), np.uint8))  # a copy, as the ids lie within their records
-            ids.write(parts[-1])
-        self._positions = positions
-        self._ids = Batch.of_bytes(np.concatenate(parts), np.cumsum(np.concatenate(sizes)))
-
-    def of(self, positions: Array) -> list[bytes]:
-        """Return the ids of some of the documents."""
-        return cast(list[bytes], self._ids.take(np.searchsorted(self._positions, positions)).tolist())
-
-
-def first_repeated(keys: SpilledColumn, ids_at: Callable[[Array], list[bytes]]) -> tuple[int, int] | None:
-    """Return two positions of the first id that repeats, ``None`` if all ids differ.
-
-    Parameters
-    ----------
-    keys : SpilledColumn
-        A 64-bit hash of each id.
-    ids_at : callable
-        Returns the ids at some positions, which ascend.
-    """
-    repeated, passes = [], len(keys) // MAX_SORTED + 1
-    for number in range(passes):  # the keys that are sorted at once have the same rest
-        own = np.sort(np.concatenate([chunk[chunk % passes == number] for _, chunk in keys.chunks()] or [_NO_KEYS]))
-        same = own[1:][own[1:] == own[:-1]]
-        repeated.append(same[np.diff(same, prepend=~same[:1]) != 0])  # each once; np.unique imports all of np.ma
-    wanted = np.sort(np.concatenate(repeated))
-    if not len(wanted):
-        return None
-    last = np.full(len(wanted), -1)  # the position where each key was last
-    for begin, chunk in keys.chunks():
-        numbers = np.searchsorted(wanted[:-1], chunk)
-        places = np.flatnonzero(wanted[numbers] == chunk)
-        places = places[np.argsort(numbers[places], kind="stable")]
-        numbers, positions = numbers[places], places + begin
-        is_first = np.diff(numbers, prepend=-1) != 0
-        before = np.where(is_first, last[numbers], np.roll(positions, 1))
-        pairs = np.stack([before, positions], 1)[before >= 0]
-        for pair in pairs[np.argsort(pairs[:, 1])]:
-            first, second = ids_at(pair)
-            if first == second:
-                return int(pair[0]), int(pair[1])
-        is_last = np.diff(numbers, append=-1) != 0
-        last[numbers[is_last]] = positions[is_last]
-    return None
-
-
-class Names(Sequence[bytes]):
-    """A name for each of many documents, such as the source; many documents have the same one.
-
-    Parameters
-    ----------
-    budget : MemoryBudget
-        Allocates the memory that grows with the number of documents.
-
-    Attributes
-    ----------
-    distinct : list of bytes
-        The names, in the order of their first documents.
-    """
-
-    def __init__(self, budget: MemoryBudget) -> None:
-        self.distinct: list[bytes] = []
-        self._number_of: dict[bytes, int] = {}
-        self._numbers = budget.column(np.int32)
-
-    def extend(self, names: Iterable[bytes]) -> None:
-        """Add names."""
-        numbers = array("i")
-        for name in names:
-            number = self._number_of.get(name)
-            if number is None:
-                number = self._number_of[name] = len(self.distinct)
-                self.distinct.append(name)
-            numbers.append(number)
-        self._numbers.append(np.frombuffer(numbers, np.int32))
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def __getitem__(self, position: Any) -> Any:
-        return self.distinct[int(self._numbers.read(position, position + 1)[0])]
-
-    def __iter__(self) -> Iterator[bytes]:
-        for _, numbers in self._numbers.chunks():
-            yield from map(self.distinct.__getitem__, numbers.tolist())
-
-
-class Priorities:
-    """The values of --keep-field of many documents, one each, as an array for `lsh.deduplicate`.
-
-    Parameters
-    ----------
-    budget : MemoryBudget
-        Allocates the memory that grows with the number of documents.
-    reverse : bool
-        Whether the lowest value has priority.
-    """
-
-    def __init__(self, budget: MemoryBudget, reverse: bool) -> None:
-        self._budget, self._reverse = budget, reverse
-        self._values = budget.column(np.int64)
-
-    def extend(self, values: Array) -> None:
-        """Add values; the first one with a fraction makes all of them floats."""
-        if values.dtype == np.float64 and self._values.dtype != np.float64:
-            before, self._values = self._values, self._budget.column(np.float64)
-            for _, chunk in before.chunks():
-                self._values.append(chunk.astype(np.float64))
-            before.free()
-        self._values.append(values.astype(self._values.dtype))
-
-    def values(self) -> Array:
-        """Return the values, such that the highest one has priority."""
-        values = self._values.read()
-        if self._reverse:  # the complement, as the least int64 has no negative
-            (np.invert if values.dtype == np.int64 else np.negative)(values, out=values)
-        return values
-
-
 class Notes:
     """Prints the notes on how documents are read, each once and after the prefix; ``None``: it prints none."""
 
@@ -457,6 +324,8 @@ class TextStream(TextSource):
         prefix. Default: print none.
     budget : MemoryBudget, optional
         Allocates the memory that grows with the number of documents. Default: without a bound.
+    journal : Journal, optional
+        Has what a run that was killed has noted, and receives what this one notes.
 
     Attributes
     ----------
@@ -484,6 +353,7 @@ class TextStream(TextSource):
         priorities: Priorities | None = None,
         notes: str | None = None,
         budget: MemoryBudget | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
         self._prefix, self._notes = notes, Notes(notes)
@@ -492,16 +362,30 @@ class TextStream(TextSource):
         self._id_keys = budget.column(np.uint64)
         with_ids = with_ids and not (self.of_files and self.num_files > 1)
         self._secret = os.urandom(16) if with_ids and notes is not None else None  # the ids are compared for the note
+        self._is_called, self._num_names = False, 0  # names that the journal has
+        self._journal, self._num_ended = journal, 0  # the second: collections of which all was noted
         self.sizes, self.sources = budget.column(np.int64), Names(budget)
         self.count = self.num_bytes = self.skipped = self.hidden = 0
         self.num_passes = self.position = 0
         self._size: int | None = None
+        if journal is not None:
+            self._restore(journal)
 
-    def __call__(self) -> Pieces:
-        """Read all texts."""
+    def __call__(self, start: int = 0) -> Pieces:
+        """Read all texts from one on."""
+        is_first, self._is_called = not self._is_called, True
         first_time, self._is_noted = not self._is_noted, True
-        batches = self._shown(files.prefetched(self._batches(first_time)))
-        return Pieces(self._counted(batches) if first_time else batches)
+        parts: list[Iterator[Batch]] = []
+        if first_time or start:
+            known = np.arange(start, self.num_known)
+            parts += [self.take(known)] if len(known) else []
+        if first_time or not start:
+            parts.append(self._shown(files.prefetched(self._batches(first_time))))
+        batches = chain.from_iterable(parts)
+        if is_first:
+            self.count = start
+            return Pieces(self._counted(batches))
+        return Pieces(batches)
 
     def take(self, positions: Array) -> Iterator[Batch]:
         """Read the texts at some positions, which ascend."""
@@ -568,23 +452,28 @@ class TextStream(TextSource):
             yield batch
 
     def _batches(self, first_time: bool) -> Iterator[tuple[int, Batch]]:
-        for place, block in self._blocks():
+        for place, block in self._blocks(first_time=first_time):
             if first_time:
                 self._note(block)
             yield place, block.texts
         if first_time:
-            self.skipped = sum(documents.skipped for documents in self._documents)
-            self.hidden = sum(documents.hidden for documents in self._documents)
-            self._say_repeated()
+            self._say_noted()
 
-    def _blocks(self, positions: Array | None = None) -> Iterator[tuple[int, files.Block]]:
-        """Yield the documents at some positions, which ascend, ``None`` for all, and how many bytes were read then."""
+    def _blocks(self, positions: Array | None = None, first_time: bool = False) -> Iterator[tuple[int, files.Block]]:
+        """Yield the documents at some positions, which ascend, ``None`` for all, and how many bytes were read then.
+
+        In the first reading, `first_time`, they are those that were not noted before.
+        """
         if positions is not None and not len(positions):
             return
         first = before = 0  # documents and bytes before those of the current collection
-        for documents in self._documents:
-            if positions is None:
+        for number, documents in enumerate(self._documents):
+            if first_time and number < self._num_ended:
+                blocks: Iterator[files.Block] = iter(())
+            elif positions is None:
                 blocks = documents.blocks()
+            elif first > positions[-1]:  # a collection that was not read yet would be read now
+                return
             else:
                 stop = first + documents.count
                 here = positions[slice(*np.searchsorted(positions, [first, stop]).tolist())]
@@ -593,6 +482,50 @@ class TextStream(TextSource):
                 self._notes.say(documents)
                 yield before + documents.position, block
             before += documents.size
+            if first_time and self._journal is not None and number == self._num_ended:
+                self._num_ended += 1
+                self._write_journal(self._journal, documents, 0, [])
+
+    def _restore(self, journal: Journal) -> None:
+        """Go on from what a run noted that was killed; without one, begin the journal."""
+        for documents in self._documents:
+            documents.journaled()
+        records = journal.records()
+        secret, _ = next(records, (None, None))
+        if secret is None:
+            journal.append("" if self._secret is None else self._secret.hex())
+        elif self._secret is not None:
+            self._secret = bytes.fromhex(secret)
+        for (ended, count, size, names, reading), arrays in records:
+            keys, sizes, numbers, ranks, *others = arrays
+            self._documents[self._num_ended].restore(reading, others, ended > self._num_ended)
+            self._num_ended = ended
+            self.num_known += count
+            self.num_bytes += size
+            self._id_keys.append(keys)
+            self.sizes.append(sizes)
+            self.sources.add(numbers, [name.encode("latin-1") for name in names])
+            self._num_names = len(self.sources.distinct)
+            if self._priorities is not None and len(ranks):
+                self._priorities.extend(ranks)
+        if self._num_ended == len(self._documents) and self._documents:
+            self._is_noted = True
+            self._say_noted()
+
+    def _write_journal(self, journal: Journal, documents: files.Documents, size: int, arrays: Sequence[Array]) -> None:
+        """Write what was noted of a block, or that all documents of a collection were noted."""
+        reading, others = documents.taken()
+        keys, sizes, numbers, ranks = arrays or [NO_KEYS] * 4
+        names = [name.decode("latin-1") for name in self.sources.distinct[self._num_names :]]
+        self._num_names = len(self.sources.distinct)
+        value = [self._num_ended, len(sizes), size, names, reading]
+        journal.append(value, [keys, sizes if self._with_sizes else NO_KEYS, numbers, ranks, *others])
+
+    def _say_noted(self) -> None:
+        """Count what was left out, and print a note if ids repeat."""
+        self.skipped = sum(documents.skipped for documents in self._documents)
+        self.hidden = sum(documents.hidden for documents in self._documents)
+        self._say_repeated()
 
     def _say_repeated(self) -> None:
         """Print a note if ids repeat."""
@@ -609,18 +542,23 @@ class TextStream(TextSource):
             console.say(f"{self._prefix}ids repeat: records {first} and {second} have the id {shown!r}; {remedy}")
 
     def _note(self, block: files.Block) -> None:
-        self.num_bytes += int(block.texts.sizes().sum())
+        size, sizes = int(block.texts.sizes().sum()), block.texts.sizes(NO_TEXT)
+        keys, numbers, ranks = NO_KEYS, NO_NAMES, NO_KEYS
+        self.num_bytes += size
         if self._secret is not None:
             ids = block.ids()
             keys = np.empty(len(ids), np.uint64)
             content_keys(ids, self._secret, keys)
             self._id_keys.append(keys)
         if self._with_sizes:
-            self.sizes.append(block.texts.sizes(NO_TEXT))
+            self.sizes.append(sizes)
         if self._with_sources:
-            self.sources.extend(block.sources())
+            numbers = self.sources.extend(block.sources())
         if self._priorities is not None and block.ranks is not None:
-            self._priorities.extend(block.ranks)
+            ranks = block.ranks
+            self._priorities.extend(ranks)
+        if self._journal is not None:
+            self._write_journal(self._journal, self._documents[self._num_ended], size, [keys, sizes, numbers, ranks])
 
 
 class ItemStream(TextStream):
@@ -629,9 +567,9 @@ class ItemStream(TextStream):
     id_option = "--item-id-field"
     of_files = True
 
-    def _blocks(self, positions: Array | None = None) -> Iterator[tuple[int, files.Block]]:
+    def _blocks(self, positions: Array | None = None, first_time: bool = False) -> Iterator[tuple[int, files.Block]]:
         with about_items():
-            yield from super()._blocks(positions)
+            yield from super()._blocks(positions, first_time)
 
 
 @contextmanager

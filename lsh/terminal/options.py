@@ -237,8 +237,11 @@ def add_matching(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(preset=None, clusters_mode=None)
 
 
-def add_running(parser: argparse.ArgumentParser, *, max_memory: bool = True) -> None:
-    """Add the options of `running`; a command that holds no data of the documents has no ``--max-memory``."""
+def add_running(parser: argparse.ArgumentParser, *, max_memory: bool = True) -> argparse._ArgumentGroup:
+    """Add the options of `running`, and return their group.
+
+    A command that holds no data of the documents has no ``--max-memory``.
+    """
     group = parser.add_argument_group("running")
     add(group, "--num-threads")
     parser.set_defaults(max_memory=None)
@@ -258,6 +261,7 @@ def add_running(parser: argparse.ArgumentParser, *, max_memory: bool = True) -> 
     loudness.add_argument(
         "-v", "--verbose", action="store_true", help="also print parameters, counts, times, and progress in logs"
     )
+    return group
 
 
 # ---- typed values ----

@@ -17,9 +17,11 @@ from lsh.base.arrays import Array
 from lsh.base.progress import SHARES
 from lsh.files import ReadOptions
 from lsh.storage import compression
-from lsh.terminal import console, inputs, options
+from lsh.storage.journal import Journal
+from lsh.terminal import console, inputs, noted, options
 from lsh.terminal.inputs import TextStream
 from lsh.terminal.options import RunOptions
+from lsh.terminal.resuming import Resumption
 from lsh.terminal.rows import IndexDocuments
 
 AnyTarget = files.Target | files.FolderTarget
@@ -103,7 +105,7 @@ class OpenRun:
         Those of INPUT.
     texts, old : TextStream
         The texts of INPUT and of --against.
-    priorities : inputs.Priorities or None
+    priorities : noted.Priorities or None
         The values of --keep-field.
     target : files.Target, files.FolderTarget or None
         Where the documents are written.
@@ -116,7 +118,7 @@ class OpenRun:
     documents: files.Documents
     texts: TextStream
     old: TextStream
-    priorities: inputs.Priorities | None
+    priorities: noted.Priorities | None
     target: AnyTarget | None
     rejects: files.Target | None
     meter: console.Meter
@@ -301,6 +303,7 @@ def open_run(
     shares: Mapping[str, float] = SHARES,
     old: TextStream | None = None,
     with_sizes: bool = False,
+    resumption: Resumption | None = None,
 ) -> OpenRun:
     """Open the files of a run, which `opened` closes.
 
@@ -322,10 +325,15 @@ def open_run(
         The references, which are open and read first. Default: they are opened as --against.
     with_sizes : bool, optional
         Whether sizes of texts are used beside the report.
+    resumption : Resumption, optional
+        The state of a run that may be killed. Default: none is kept.
     """
     reading, written, running = request.reading, request.outputs, request.running
     budget = inputs.own_budget(running, request.is_streamed)
     opened.enter_context(inputs.made_folders(written.written()))
+    if resumption is not None:
+        local = [files.local(path) for path in written.written() if path is not None and not files.is_url(path)]
+        resumption.begin(opened, {os.path.dirname(os.path.realpath(one)) for one in local if one != files.STANDARD})
     rejects = None
     if written.rejects is not None:
         rejects = opened.enter_context(files.Target(written.rejects, folder=running.temp_dir))
@@ -339,17 +347,26 @@ def open_run(
         target = files.target(documents, written.output)  # so that a bad place is an error before the work
     with_report = written.report is not None
     notes = None if running.quiet else ""
-    ranked = None if reading.keep_field is None else inputs.Priorities(budget, request.keep == "lowest")
-    texts = TextStream([documents], with_ids, with_report or with_sizes, with_report, ranked, notes, budget)
+    ranked = None if reading.keep_field is None else noted.Priorities(budget, request.keep == "lowest")
+    others = replace(reading, source_field=None, keep_field=None)
+    references = [
+        opened.enter_context(inputs.open_documents(others, one, others=everything, budget=budget))
+        for one in (request.references if old is None else ())
+    ]
+    journals: list[Journal | None] = [None, None]
+    if resumption is not None:
+        states = [one.states() for one in (documents, *references)]
+        resumption.open(opened, {name: state for one in states for name, state in one.items()})
+        journals = [resumption.input, resumption.against]
+    sizes = with_report or with_sizes
+    texts = TextStream([documents], with_ids, sizes, with_report, ranked, notes, budget, journals[0])
     streams = [texts]
     if old is None:
-        others = replace(reading, source_field=None, keep_field=None)
-        references = [
-            opened.enter_context(inputs.open_documents(others, one, others=everything, budget=budget))
-            for one in request.references
-        ]
-        old = TextStream(references, with_ids, notes=None if notes is None else "--against: ", budget=budget)
+        prefix = None if notes is None else "--against: "
+        old = TextStream(references, with_ids, notes=prefix, budget=budget, journal=journals[1])
         streams += [old] if references else []
+    if resumption is not None and not running.quiet:
+        resumption.say(texts.num_known + old.num_known)
     shown_output = files.STANDARD if written.json else written.output
     stages = later(written, documents, target)
     meter = console.progress(running.quiet, shown_output, streams, running.verbose, stages, shares)
@@ -426,11 +443,15 @@ def write_table(
     return [table]
 
 
-def put_in_place(tables: Sequence[AnyTarget], documents: AnyTarget | None) -> None:
+def put_in_place(
+    tables: Sequence[AnyTarget], documents: AnyTarget | None, resumption: Resumption | None = None
+) -> None:
     """Complete all files before the first of them is put in its place; with the documents, the last, all are there."""
     targets = tables if documents is None else [*tables, documents]
     for each in targets:
         each.complete()
+    if resumption is not None:
+        resumption.placing()
     for each in targets:
         each.commit()
 

@@ -12,7 +12,8 @@ import numpy as np
 import lsh
 from lsh import files
 from lsh.passages.reasons import in_words
-from lsh.terminal.inputs import Ids, TextStream
+from lsh.terminal.inputs import TextStream
+from lsh.terminal.noted import Ids
 from lsh.typing import DocId
 
 if TYPE_CHECKING:  # most runs do not need it

@@ -25,9 +25,11 @@ from lsh.typing import Missing, Piece, Pieces
 class TextSource(ABC):
     """A callable that returns all texts, and reads some of them again without the others."""
 
+    num_known = 0  # texts that were read by a run that was killed; a first reading need not begin with them
+
     @abstractmethod
-    def __call__(self) -> Pieces:
-        """Return all texts, the same at each call."""
+    def __call__(self, start: int = 0) -> Pieces:
+        """Return all texts from one on, the same at each call; `start` is 0, or at the first call up to `num_known`."""
 
     @abstractmethod
     def take(self, positions: np.ndarray[Any, Any]) -> Iterator[Batch]:

@@ -1,0 +1,166 @@
+"""``--resume``: the folder beside OUTPUT with what a run has read, so that the same command goes on if it is killed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from lsh import files
+from lsh.base.version import __version__
+from lsh.engine.saving import SavedRows
+from lsh.storage import disk
+from lsh.storage.journal import Journal, Record
+from lsh.terminal import console
+
+ENDING = ".resume"
+# Values of the command line that do not change what is read and computed.
+FREE = {"parser", "run", "resume", "num_threads", "max_memory", "temp_dir", "quiet", "verbose", "json"}
+PLACING = "placing"  # the record of a run whose files are complete
+
+States = Mapping[str, "tuple[Any, ...] | None"]
+
+
+class Resumption:
+    """The state of a run.
+
+    Parameters
+    ----------
+    output : str
+        OUTPUT, a local file or folder.
+    given : mapping
+        The options that must be the same when the run goes on.
+
+    Attributes
+    ----------
+    input, against : Journal
+        What was read of the files of both, once it is open.
+    rows : SavedRows
+        What was computed of their texts.
+    """
+
+    input: Journal
+    against: Journal
+    rows: SavedRows
+
+    def __init__(self, output: str, given: Mapping[str, Any]) -> None:
+        self._output = os.path.normpath(files.local(output))
+        self.folder, self._given = f"{self._output}{ENDING}", dict(given)
+        self._run: Journal | None = None
+        self._records: list[Record] = []
+
+    def is_placed(self) -> bool:
+        """Tell whether a run was killed after it had put OUTPUT, a folder, in its place."""
+        if not os.path.isdir(self._output) or not os.path.isfile(self._path("run")):
+            return False
+        with Journal(self._path("run")) as run:
+            return any(value == PLACING for value, _ in run.records())
+
+    def begin(self, opened: ExitStack, folders: Iterable[str]) -> None:
+        """Make the folder, or go on with that of a run that was killed; what that one left in `folders` is removed.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written, or another process uses it.
+        """
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        self._run = opened.enter_context(Journal(self._path("run")))
+        self._records = list(self._run.records())
+        if not self._records:
+            self._run.append(os.urandom(8).hex())
+            self._records = list(self._run.records())
+        disk.take_over(self._records[0][0], {*folders, self._output})
+
+    def open(self, opened: ExitStack, states: States) -> None:
+        """Open the journals, which `opened` closes; `states` are those of all files that are read.
+
+        Raises
+        ------
+        ValueError
+            If the folder is of a run with other options or other files.
+        """
+        assert self._run is not None
+        now = {"version": __version__, "options": self._given, "files": dict(states)}
+        if len(self._records) > 1:
+            self._check(self._records[1][0], now)
+        else:
+            self._run.append(now)
+        self.input, self.against, rows = (
+            opened.enter_context(Journal(self._path(name))) for name in ("input", "against", "rows")
+        )
+        self.rows = SavedRows(rows)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    def _check(self, before: dict[str, Any], now: dict[str, Any]) -> None:
+        """Check that a run of this folder can go on."""
+        anew = f"or delete the folder to begin anew (rm -r {self.folder})"
+        if before["version"] != now["version"]:
+            versions = f"{before['version']}, and this is {now['version']}"
+            raise ValueError(f"{self.folder} is of a run of lsh {versions}; use that version, {anew}")
+        for name, value in now["options"].items():
+            other = before["options"].get(name)
+            if other != _plain(value):
+                shown = f"with {_option(name, other)}, and this one has {_option(name, value)}"
+                raise ValueError(f"{self.folder} is of a run {shown}; give the same options, {anew}")
+        if list(before["files"]) != list(now["files"]):
+            raise ValueError(f"{self.folder} is of a run that reads other files; name the same files, {anew}")
+        for name, state in now["files"].items():
+            if before["files"][name] != _plain(state):
+                raise ValueError(f"{name} has changed since the run of {self.folder} began; restore it, {anew}")
+
+    def say(self, documents: int) -> None:
+        """Print how many documents were read before."""
+        if documents:
+            console.say(f"going on with {self.folder}: {documents:,} documents were read before")
+
+    def placing(self) -> None:
+        """Note that all files are complete, and put in their places from now on."""
+        assert self._run is not None
+        self._run.append(PLACING)
+
+    def end(self) -> None:
+        """Delete the folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def checked(namespace: argparse.Namespace) -> Resumption | None:
+    """Return the state of a run with --resume, ``None`` without this option.
+
+    Raises
+    ------
+    ValueError
+        If the run could not go on.
+    """
+    if not namespace.resume:
+        return None
+    output = namespace.output
+    if output is None:
+        raise ValueError("--resume requires -o OUTPUT, beside which it keeps what was read")
+    if output == files.STANDARD or files.is_stream(output) or files.is_url(output):
+        shown = files.shown(output)
+        raise ValueError(f"--resume requires OUTPUT to be a file or a folder of this computer, got {shown}")
+    for path in (*namespace.input, *(namespace.against or ())):
+        if path == files.STANDARD or files.pipe_of(path) is not None:
+            raise ValueError(f"--resume requires files that can be read again, got {files.shown(path)}")
+    given = {name: value for name, value in vars(namespace).items() if name not in FREE}
+    return Resumption(output, given)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as it comes out of JSON."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _option(name: str, value: Any) -> str:
+    """Return an option as it is typed."""
+    typed = f"--{name.replace('_', '-')}"
+    if value is None or value is False:
+        return f"no {typed}"
+    shown = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return typed if value is True else f"{typed} {shown}"

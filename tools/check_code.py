@@ -27,7 +27,10 @@ PACKAGE = Path(lsh.__file__).parent
 FOLDERS = (checks.ROOT, *(checks.ROOT / name for name in ("docs", "docs/api", "benchmarks")))
 PAGES = [page for folder in FOLDERS for page in folder.glob("*.md")]
 MODULES = ["cache", "index", "lsh", "minhash", "plot", "presets", "report", "typing"]
-PUBLIC = ["lsh", *(f"lsh.{name}" for name in [*MODULES, "spark", "adapters.datasets", "adapters.datatrove"])]
+PUBLIC = [
+    "lsh",
+    *(f"lsh.{name}" for name in [*MODULES, "spark", "adapters.datasets", "adapters.datatrove", "adapters.nemo"]),
+]
 
 
 # ---- messages ----
@@ -232,6 +235,7 @@ OTHER_NAMES = {
     "Dataset",
     "DatasetDict",
     "IterableDataset",
+    *("FileGroupTask", "ProcessingStage", "WorkflowRunResult"),
 }
 STANDARD = {
     *("Any", "Callable", "Literal", "NoReturn", "date"),

@@ -175,7 +175,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "--resume",
         action="store_true",
         help="keep what was read and computed in the folder OUTPUT.resume, which is deleted at the end: if the run is "
-        "killed, the same command goes on from there. It takes about 400 bytes of disk a document",
+        "killed, the same command goes on from there. It takes about 500 bytes of disk a document",
     )
     parser.set_defaults(run=run)
 

@@ -7,11 +7,14 @@ of the hasher and the bands. Each other one has the rows of some documents that 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lsh.base.arrays import Array
 from lsh.sketch.bands import Bands
 from lsh.sketch.hasher import MinHasher
-from lsh.storage.journal import Journal, Record
+
+if TYPE_CHECKING:  # most runs do not need it
+    from lsh.storage.journal import Journal, Record
 
 Rows = tuple[int, list[Array], int]  # the position after the last document, their arrays, and how many are missing
 

@@ -17,6 +17,7 @@ import numpy as np
 from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget
 from lsh.base.errors import InputError, Parameter, Words, bad_value
+from lsh.base.prefetch import prefetched
 from lsh.base.wording import counted
 from lsh.files.finding import Sources, expanded, find_sources
 from lsh.files.folder import Folder
@@ -27,11 +28,14 @@ from lsh.files.records import FOLDER, SKIP, TABLES, Block, ReadCounts, ReadOptio
 from lsh.files.tables import Tables
 from lsh.files.text_formats import Csv, JsonLines, PlainText, Tsv
 from lsh.storage import urls
-from lsh.storage.disk import STANDARD
+from lsh.storage.disk import STANDARD, changed
 from lsh.storage.inputs import Input
 from lsh.storage.locations import INPUT, is_folder, lies_in, names_folder
 from lsh.storage.remote import Place
 from lsh.storage.targets import FolderTarget, ShardTarget, Target
+from lsh.text.batch import Batch
+from lsh.text.collections import TextSource
+from lsh.typing import Pieces
 
 FIELD_OPTIONS = ("field", "id_field", "source_field", "keep_field")
 DEFAULTS = vars(ReadOptions())
@@ -205,6 +209,11 @@ class Documents:
         """The number of documents, which are read if that has not been done."""
         return self._reader.count
 
+    @property
+    def starts(self) -> list[int]:
+        """The position of the first document of each file; of a folder of texts, which is no file, 0."""
+        return [0] if isinstance(self._reader, Folder) else self._reader.starts
+
     def states(self) -> dict[str, tuple[Any, ...] | None]:
         """Return by the name of each file what another run compares to tell whether it changed.
 
@@ -262,8 +271,27 @@ class Documents:
         """Return the name of the file, or of the folder of texts, that holds the document at each position."""
         if isinstance(self._reader, Folder):
             return [self.name] * len(positions)
-        numbers = np.searchsorted(self._reader.starts, positions, side="right") - 1
+        numbers = np.searchsorted(self.starts, positions, side="right") - 1
         return [self.inputs[number].name for number in numbers.tolist()]
+
+
+class DocumentTexts(TextSource):
+    """The texts of documents, for `lsh.engine`: all of them, and some again by their positions."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+
+    def __call__(self, start: int = 0) -> Pieces:
+        """Return all texts; `start` is 0."""
+        return Pieces(block.texts for block in prefetched(self._documents.blocks()))
+
+    def take(self, positions: Array) -> Iterator[Batch]:
+        """Yield the texts at some positions, which ascend."""
+        return (block.texts for block in prefetched(self._documents.at(positions.astype(np.int64))))
+
+    def changed(self, position: int) -> Exception:
+        """Return the error for a text that was another one when it was read again."""
+        return changed(self._documents.files_of(np.array([position]))[0])
 
 
 def _useless(format: str, options: ReadOptions) -> dict[str, Words]:

@@ -131,7 +131,8 @@ def test_texts_of_one_content_key_are_told_apart(corpus, monkeypatch):
         secrets.clear()
         return count == 2
 
-    monkeypatch.setattr(lsh.engine.corpus, "content_keys", weak)
+    for module in (lsh.engine.corpus, lsh.engine.collection):
+        monkeypatch.setattr(module, "content_keys", weak)
     for form in (list, streamed):
         for running in ({}, {"max_memory": "100KB"}):
             same(deduplicate(form(texts), 0.7, shingles=SHINGLES, **running), expected)

@@ -107,8 +107,10 @@ class Journal:
                 self._unsynced = 0
 
     def clear(self) -> None:
-        """Forget all records: the next one is the first."""
-        self._end = 0
+        """Remove all records."""
+        with named_errors(self._path, True):
+            os.ftruncate(self._file, 0)
+        self._size = self._end = 0
 
     def _record_at(self, place: int) -> tuple[Record, int] | None:
         """Return the record that begins at a place, and its size; ``None`` where no whole one is."""

@@ -85,13 +85,14 @@ class Resumption:
         """
         assert self._run is not None
         now = {"version": __version__, "options": self._given, "files": dict(states)}
+        journals = [opened.enter_context(Journal(self._path(name))) for name in ("input", "against", "rows")]
         if len(self._records) > 1:
             self._check(self._records[1][0], now)
         else:
+            for journal in journals:  # of a run of which nothing is known
+                journal.clear()
             self._run.append(now)
-        self.input, self.against, rows = (
-            opened.enter_context(Journal(self._path(name))) for name in ("input", "against", "rows")
-        )
+        self.input, self.against, rows = journals
         self.rows = SavedRows(rows)
 
     def _path(self, name: str) -> str:

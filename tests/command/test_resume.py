@@ -231,6 +231,12 @@ def test_what_cannot_go_on(tmp_path, monkeypatch):
     assert f"in.txt has changed since the run of {folder} began; restore it, or delete the folder" in refused(
         tmp_path, *command, "--resume"
     )
+    with Journal(str(tmp_path / folder / "run")) as run:
+        run.clear()  # as if the file was lost
+        for journal in ("input", "rows"):
+            (tmp_path / folder / journal).write_bytes(b"of another run")
+    done(tmp_path, *command, "--resume", "-q")
+    assert (tmp_path / "kept.txt").read_bytes() == STORY + b"\n"
     for given, problem in (
         (["--dry-run"], "--resume requires -o OUTPUT, beside which it keeps what was read"),
         (["-o", "-"], "--resume requires OUTPUT to be a file or a folder of this computer, got -"),

@@ -204,6 +204,11 @@ class Documents:
         """The number of documents, which are read if that has not been done."""
         return self._reader.count
 
+    @property
+    def starts(self) -> list[int]:
+        """The position of the first document of each file; a folder of texts, which is one file, has 0."""
+        return [0] if isinstance(self._reader, Folder) else self._reader.starts
+
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads the files again. Do not read a pipe by two calls at the same time.
 
@@ -229,7 +234,7 @@ class Documents:
         """Return the name of the file, or of the folder of texts, that holds the document at each position."""
         if isinstance(self._reader, Folder):
             return [self.name] * len(positions)
-        numbers = np.searchsorted(self._reader.starts, positions, side="right") - 1
+        numbers = np.searchsorted(self.starts, positions, side="right") - 1
         return [self.inputs[number].name for number in numbers.tolist()]
 
 

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -290,32 +290,6 @@ def open_documents(
     return files.Documents(sources, own, rejects=rejects, others=formats, budget=budget)
 
 
-class Ids:
-    """The ids of some documents, by position.
-
-    Parameters
-    ----------
-    positions : numpy.ndarray
-        Int64, ascending.
-    blocks : iterable of Block
-        The documents at these positions.
-    """
-
-    def __init__(self, positions: Array, blocks: Iterable[files.Block]) -> None:
-        parts, sizes = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)]
-        for block in blocks:
-            ids = block.ids()
-            sizes.append(ids.sizes())
-            parts.append(np.empty(int(sizes[-1].sum()), np.uint8))  # a copy, as the ids lie within their records
-            ids.write(parts[-1])
-        self._positions = positions
-        self._ids = Batch.of_bytes(np.concatenate(parts), np.cumsum(np.concatenate(sizes)))
-
-    def of(self, positions: Array) -> list[bytes]:
-        """Return the ids of some of the documents."""
-        return cast(list[bytes], self._ids.take(np.searchsorted(self._positions, positions)).tolist())
-
-
 def first_repeated(keys: SpilledColumn, ids_at: Callable[[Array], list[bytes]]) -> tuple[int, int] | None:
     """Return two positions of the first id that repeats, ``None`` if all ids differ.
 
@@ -508,10 +482,10 @@ class TextStream(TextSource):
         blocks = self._blocks(positions.astype(np.int64))
         return self._shown(files.prefetched((place, block.texts) for place, block in blocks))
 
-    def ids(self, positions: Array) -> Ids:
+    def ids(self, positions: Array) -> files.Ids:
         """Read the ids at some positions."""
         wanted = np.unique(positions).astype(np.int64)
-        return Ids(wanted, (block for _, block in self._blocks(wanted)))
+        return files.Ids(wanted, (block for _, block in self._blocks(wanted)))
 
     def changed(self, position: int) -> Exception:
         """Return the error for a text that was another one when it was read again."""

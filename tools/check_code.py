@@ -27,10 +27,8 @@ PACKAGE = Path(lsh.__file__).parent
 FOLDERS = (checks.ROOT, *(checks.ROOT / name for name in ("docs", "docs/api", "benchmarks")))
 PAGES = [page for folder in FOLDERS for page in folder.glob("*.md")]
 MODULES = ["cache", "index", "lsh", "minhash", "plot", "presets", "report", "typing"]
-PUBLIC = [
-    "lsh",
-    *(f"lsh.{name}" for name in [*MODULES, "spark", "adapters.datasets", "adapters.datatrove", "adapters.nemo"]),
-]
+ADAPTERS = [f"adapters.{name}" for name in ("datasets", "datatrove", "dolma", "nemo")]
+PUBLIC = ["lsh", *(f"lsh.{name}" for name in [*MODULES, "spark", *ADAPTERS])]
 
 
 # ---- messages ----

@@ -12,6 +12,7 @@ import numpy as np
 
 from lsh.base import checks, errors
 from lsh.engine import dedup
+from lsh.engine.result import Deduplication
 from lsh.store.screen import Screen
 
 if TYPE_CHECKING:
@@ -78,10 +79,7 @@ def deduplicate(
     def one(part: Dataset) -> Dataset:
         import pyarrow
 
-        old = None if against is None else _texts("against", against, column)
-        chosen: Any = keep if not isinstance(keep, str) or keep in WORDS else _priorities(part, keep)
-        result = dedup.deduplicate(_texts("dataset", part, column), threshold, keep=chosen, against=old, **options)
-        added = {}
+        result, added = decided(part, column, threshold, keep, against, **options), {}
         ids = None if id is None else _values("dataset", part, id)
         if mark:
             old_ids = None if id is None or against is None else _values("against", against, id)
@@ -95,6 +93,20 @@ def deduplicate(
         return marked if mark else marked.select(result.kept)
 
     return _each("dataset", dataset, one)
+
+
+def decided(
+    dataset: Dataset,
+    column: str,
+    threshold: float | None,
+    keep: str | Sequence[float],
+    against: Dataset | None = None,
+    **options: Any,
+) -> Deduplication:
+    """Return which rows of a dataset to keep; the parameters are those of `deduplicate`."""
+    old = None if against is None else _texts("against", against, column)
+    chosen: Any = keep if not isinstance(keep, str) or keep in WORDS else _priorities(dataset, keep)
+    return dedup.deduplicate(_texts("dataset", dataset, column), threshold, keep=chosen, against=old, **options)
 
 
 def find_pairs(

@@ -8,7 +8,19 @@ from lsh.base.errors import InputError
 from lsh.base.prefetch import prefetched
 from lsh.files.documents import Documents, DocumentTexts, becomes_folder, table_row, target, write_kept
 from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, same_key, unknown_ending
-from lsh.files.records import FOLDER, KNOWN, Added, Block, Format, ReadOptions, Record, Values, decoded, microseconds
+from lsh.files.records import (
+    FOLDER,
+    KNOWN,
+    Added,
+    Block,
+    Format,
+    Ids,
+    ReadOptions,
+    Record,
+    Values,
+    decoded,
+    microseconds,
+)
 from lsh.storage.disk import STANDARD, changed
 from lsh.storage.inputs import content
 from lsh.storage.locations import has_files, identity, is_folder, is_stream, lies_in, names_folder, pipe_of
@@ -26,6 +38,7 @@ __all__ = [
     "Documents",
     "FolderTarget",
     "Format",
+    "Ids",
     "InputError",
     "Place",
     "ReadOptions",

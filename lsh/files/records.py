@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -180,6 +180,32 @@ def block_of(records: Sequence[Record]) -> Block:
     ids, texts, sources, values = zip(*records)
     ranks = None if None in values else as_ranks(values)
     return Block(Batch(texts, missing=True), lambda: Batch(ids), lambda: sources, ranks)
+
+
+class Ids:
+    """The ids of some documents, by position.
+
+    Parameters
+    ----------
+    positions : numpy.ndarray
+        Int64, ascending.
+    blocks : iterable of Block
+        The documents at these positions.
+    """
+
+    def __init__(self, positions: Array, blocks: Iterable[Block]) -> None:
+        parts, sizes = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)]
+        for block in blocks:
+            ids = block.ids()
+            sizes.append(ids.sizes())
+            parts.append(np.empty(int(sizes[-1].sum()), np.uint8))  # a copy, as the ids lie within their records
+            ids.write(parts[-1])
+        self._positions = positions
+        self._ids = Batch.of_bytes(np.concatenate(parts), np.cumsum(np.concatenate(sizes)))
+
+    def of(self, positions: Array) -> list[bytes]:
+        """Return the ids of some of the documents."""
+        return cast(list[bytes], self._ids.take(np.searchsorted(self._positions, positions)).tolist())
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from lsh.base.errors import InputError, Words, message
 from lsh.files import ReadOptions
 from lsh.storage.journal import Journal
 from lsh.terminal import console
-from lsh.terminal.noted import NO_KEYS, Ids, Names, Priorities, first_repeated
+from lsh.terminal.noted import NO_KEYS, Names, Priorities, first_repeated
 from lsh.terminal.options import RunOptions
 from lsh.text.batch import Batch, content_keys
 from lsh.text.collections import TextSource
@@ -392,10 +392,10 @@ class TextStream(TextSource):
         blocks = self._blocks(positions.astype(np.int64))
         return self._shown(files.prefetched((place, block.texts) for place, block in blocks))
 
-    def ids(self, positions: Array) -> Ids:
+    def ids(self, positions: Array) -> files.Ids:
         """Read the ids at some positions."""
         wanted = np.unique(positions).astype(np.int64)
-        return Ids(wanted, (block for _, block in self._blocks(wanted)))
+        return files.Ids(wanted, (block for _, block in self._blocks(wanted)))
 
     def changed(self, position: int) -> Exception:
         """Return the error for a text that was another one when it was read again."""

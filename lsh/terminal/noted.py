@@ -1,47 +1,19 @@
-"""What is noted of many documents when they are read: ids, names such as sources, and values of a column."""
+"""What is noted of many documents when they are read: ids that repeat, names such as sources, values of a column."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from lsh import files
 from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget, SpilledColumn
-from lsh.text.batch import Batch
 
 MAX_SORTED = 1 << 23  # hashes of ids that are sorted at once
 
 NO_KEYS = np.empty(0, np.uint64)
-
-
-class Ids:
-    """The ids of some documents, by position.
-
-    Parameters
-    ----------
-    positions : numpy.ndarray
-        Int64, ascending.
-    blocks : iterable of Block
-        The documents at these positions.
-    """
-
-    def __init__(self, positions: Array, blocks: Iterable[files.Block]) -> None:
-        parts, sizes = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)]
-        for block in blocks:
-            ids = block.ids()
-            sizes.append(ids.sizes())
-            parts.append(np.empty(int(sizes[-1].sum()), np.uint8))  # a copy, as the ids lie within their records
-            ids.write(parts[-1])
-        self._positions = positions
-        self._ids = Batch.of_bytes(np.concatenate(parts), np.cumsum(np.concatenate(sizes)))
-
-    def of(self, positions: Array) -> list[bytes]:
-        """Return the ids of some of the documents."""
-        return cast(list[bytes], self._ids.take(np.searchsorted(self._positions, positions)).tolist())
 
 
 def first_repeated(keys: SpilledColumn, ids_at: Callable[[Array], list[bytes]]) -> tuple[int, int] | None:

@@ -13,7 +13,6 @@ import lsh
 from lsh import files
 from lsh.passages.reasons import in_words
 from lsh.terminal.inputs import TextStream
-from lsh.terminal.noted import Ids
 from lsh.typing import DocId
 
 if TYPE_CHECKING:  # most runs do not need it
@@ -98,7 +97,7 @@ def with_copies(
 
 def _kept_cells(
     result: lsh.Deduplication, texts: TextStream, against: TextStream | IndexDocuments, others: Positions = NONE
-) -> Iterator[tuple[Removed, Ids, list[list[bytes]]]]:
+) -> Iterator[tuple[Removed, files.Ids, list[list[bytes]]]]:
     """Yield some removals, and for them the kept ids, the similarities and, with reference documents, the sides.
 
     With them come the ids of the kept documents of INPUT and of `others`, which are read together.
@@ -174,7 +173,7 @@ def skipped_rows(found: lsh.Contained, items: TextStream) -> Iterator[Iterable[b
     yield from zip(*_items(rows["item"], items, items.ids(rows["item"])), reasons)
 
 
-def _items(positions: Positions, items: TextStream, ids: Ids) -> list[list[bytes]]:
+def _items(positions: Positions, items: TextStream, ids: files.Ids) -> list[list[bytes]]:
     """Return the columns that name items: the file, if there are several, and the id."""
     return [*([items.files_of(positions)] if items.num_files > 1 else []), ids.of(positions)]
 

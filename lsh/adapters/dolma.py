@@ -19,15 +19,13 @@ from lsh.base.budget import bounded
 from lsh.base.errors import bad_value
 from lsh.engine import dedup
 from lsh.engine.result import Deduplication
-from lsh.files import Documents, FolderTarget, Format, Ids, expanded, has_files, is_url, prefetched
+from lsh.files import Documents, DocumentTexts, FolderTarget, Format, Ids, expanded, has_files, is_url, prefetched
 from lsh.passages.finding import find_passages
 from lsh.passages.result import Passages
 from lsh.text.cuts import in_characters
-from lsh.typing import Pieces
 
 __all__ = ["tag_duplicates", "tag_passages"]
 
-Texts = Callable[[], Pieces]
 Result = TypeVar("Result")
 Rows = np.ndarray[Any, Any]  # about documents: the field "document" has their positions, ascending
 Fields = Callable[[Rows, bytes], dict[str, Any]]  # of the line of a document, of which there are rows
@@ -70,7 +68,7 @@ def tag_duplicates(
         If a parameter is wrong, or a line: of a document without text or id; the message names it.
     """
 
-    def find(read: Documents, texts: Texts) -> tuple[Deduplication, Rows, Fields]:
+    def find(read: Documents, texts: DocumentTexts) -> tuple[Deduplication, Rows, Fields]:
         result = dedup.deduplicate(texts, threshold, **options)
         kept = np.unique(result.removed["kept"])
         ids = None if options.get("against") is not None else Ids(kept, read.at(kept))
@@ -120,7 +118,7 @@ def tag_passages(
         places = in_characters(text, np.stack([rows["start"], rows["end"]], 1))
         return {"attributes": {name: [[start, end, 1.0] for start, end in places.tolist()]}}
 
-    def find(read: Documents, texts: Texts) -> tuple[Passages, Rows, Fields]:
+    def find(read: Documents, texts: DocumentTexts) -> tuple[Passages, Rows, Fields]:
         result = find_passages(texts, min_bytes, **options)
         return result, result.cuts, fields  # where spans overlap, the mixer would replace the first one only
 
@@ -131,7 +129,7 @@ def _tag(
     documents: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     name: str,
     options: dict[str, Any],
-    find: Callable[[Documents, Texts], tuple[Result, Rows, Fields]],
+    find: Callable[[Documents, DocumentTexts], tuple[Result, Rows, Fields]],
 ) -> Result:
     """Return what is found in the documents, and write it as an attribute."""
     if not checks.instance("name", name, str, "a str").isidentifier():
@@ -146,7 +144,7 @@ def _tag(
         opened.enter_context(read)
         places = [_place(file.path, name) for file in read.inputs]
         targets = {folder: opened.enter_context(_target(folder, name)) for folder in dict(places)}
-        result, rows, fields = find(read, lambda: Pieces(block.texts for block in prefetched(read.blocks())))
+        result, rows, fields = find(read, DocumentTexts(read))
         bounds = [*read.starts, read.count]
         for (folder, relative), file, first, end in zip(places, read.inputs, bounds, bounds[1:]):
             with targets[folder].file(relative, file.packed) as target:

@@ -513,6 +513,11 @@ class TextStream(TextSource):
         wanted = np.unique(positions).astype(np.int64)
         return Ids(wanted, (block for _, block in self._blocks(wanted)))
 
+    def named(self, positions: Array) -> Iterator[tuple[list[bytes], Sequence[bytes]]]:
+        """Yield the ids and the sources of the documents at some positions, which ascend, by blocks."""
+        for block in self._shown(files.prefetched(self._blocks(positions.astype(np.int64)))):
+            yield cast(list[bytes], block.ids().tolist()), block.sources()
+
     def changed(self, position: int) -> Exception:
         """Return the error for a text that was another one when it was read again."""
         return files.changed(os.fsdecode(self.files_of(np.array([position]))[0]))

@@ -134,7 +134,7 @@ class Reference(NamedTuple):
 # ---- options ----
 
 
-def add_outputs(parser: argparse.ArgumentParser, dry_run: str) -> None:
+def add_outputs(parser: argparse.ArgumentParser, dry_run: str, with_sources: str = "--report") -> None:
     """Add the argument INPUT and the options of `checked_outputs`, without the tables of the command."""
     options.add_input(parser).required = False  # as it may be the last name after --against
     parser.add_argument(
@@ -152,7 +152,7 @@ def add_outputs(parser: argparse.ArgumentParser, dry_run: str) -> None:
         "--source-field",
         action=options.Once,
         metavar="FIELD",
-        help="column that names the source of a document in --report (default: its file)",
+        help=f"column that names the source of a document in {with_sources} (default: its file)",
     )
     parser.add_argument(
         "--json", action="store_true", help="print the counts of the run to standard output, as one JSON object"
@@ -201,8 +201,9 @@ def checked_outputs(namespace: argparse.Namespace, *tables: str) -> Outputs:
             raise ValueError(f"--json and {name} both write to standard output; name a file as {name}")
         if found.json or (written and path == files.STANDARD):
             console.check_standard_output()
-    if namespace.source_field is not None and found.report is None:
-        raise ValueError("--source-field requires --report")
+    with_sources = {"--report": found.report} | {name: path for name, path in own.items() if name == "--copies"}
+    if namespace.source_field is not None and not any(with_sources.values()):
+        raise ValueError(f"--source-field requires {' or '.join(with_sources)}")
     if found.rejects is not None and namespace.on_bad_line != "skip":
         raise ValueError("--rejects requires --on-bad-line skip")
     return found

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from lsh.storage import compression
 from lsh.terminal import console, inputs, options
 from lsh.terminal.inputs import TextStream
 from lsh.terminal.options import RunOptions
-from lsh.terminal.rows import IndexDocuments
+from lsh.terminal.rows import MAX_ROWS, IndexDocuments
 
 AnyTarget = files.Target | files.FolderTarget
 Keep = Literal["first", "last", "longest", "highest", "lowest"]
@@ -422,8 +423,9 @@ def write_table(
     if path is None:
         return []
     table = opened.enter_context(files.Target(path, folder=folder))
-    for row in rows():
-        table.write(files.table_row(*row))
+    left = iter(rows())
+    while some := b"".join(files.table_row(*row) for row in islice(left, MAX_ROWS)):
+        table.write(some)
     return [table]
 
 

@@ -1,4 +1,4 @@
-"""Run all benchmarks, then write the chart and the tables of the READMEs and of docs/scale, choosing and passages.md.
+"""Run all benchmarks, then write the chart and the tables of the READMEs, docs/scale, choosing, passages and crawls.md.
 
 `--only kernels,peers` runs these two only. `--render` runs none and writes tables and chart from the stored results.
 `--quick` checks the headline figures in under five minutes on a quiet machine: it measures them again, prints them
@@ -23,6 +23,7 @@ from harness import figure, table, where
 from passages import stages
 from passages.tables import contained_table, passage_peer_table, passages_table
 from spark import scale
+from store import crawls
 from text import choosing
 
 FOLDER = Path(__file__).resolve().parent
@@ -46,6 +47,7 @@ PARTS = {
         "passages/contained.py",
         "files/files.py",
         "store/index.py",
+        "store/crawls.py",
         "spark/spark.py",
         "spark/flat.py",
     )
@@ -531,6 +533,7 @@ TABLES = {
     FOLDER.parent / "docs" / "scale.md": scale.TABLES,
     FOLDER.parent / "docs" / "choosing.md": choosing.TABLES,
     FOLDER.parent / "docs" / "passages.md": stages.TABLES,
+    FOLDER.parent / "docs" / "crawls.md": crawls.TABLES,
 }
 
 

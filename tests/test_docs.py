@@ -24,6 +24,7 @@ NEEDS = {  # modules whose examples require an optional package
 EXAMPLES = {  # the least number of examples on each page
     "README.md": 15,
     "docs/choosing.md": 8,
+    "docs/crawls.md": 12,
     "docs/decontamination.md": 25,
     "docs/guide.md": 30,
     "docs/idea.md": 20,

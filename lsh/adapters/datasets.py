@@ -59,7 +59,8 @@ def deduplicate(
         Return all rows, with ``kept_id`` and ``similarity``, which are null for a kept row; with `against` also
         ``side``, ``"new"`` or ``"old"``.
     add_copies : bool, optional
-        Add the column ``copies``: for how many rows each kept one stands, itself included; null for the others.
+        Add the column ``copies``: for how many rows each kept one stands, itself included; null for the others. With
+        `against`, rows that are removed for an old one are not counted; `mark` shows them.
     **options
         Other parameters of `lsh.deduplicate`, by their names.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +31,16 @@ from lsh.terminal import console, indexing, inputs, noted, options, outputs, res
 from lsh.terminal.inputs import TextStream
 from lsh.terminal.outputs import Outputs, Stopwatch
 from lsh.terminal.resuming import Resumption
-from lsh.terminal.rows import IndexDocuments, added_values, cluster_rows, is_new, removed_rows, same_id, with_copies
+from lsh.terminal.rows import (
+    IndexDocuments,
+    added_values,
+    cluster_rows,
+    copies_rows,
+    is_new,
+    removed_rows,
+    same_id,
+    with_copies,
+)
 from lsh.typing import Keep
 
 if TYPE_CHECKING:  # most runs do not need it
@@ -42,11 +52,14 @@ NOT_OF_CONTAINMENT = (
     *("against", "against_index", "report", "max_memory", "resume"),
 )
 
+TABLES = ("--removed", "--clusters", "--copies")
+
 OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "against_index",
     "output",
     "removed",
     "clusters",
+    "copies",
     "dry_run",
     "mark",
     "add_copies",
@@ -76,6 +89,8 @@ tables, tab-separated, without a header line:
               is: new (INPUT) or old (OLD or INDEX); with several files also the file of each, and identical or similar
               texts
   --clusters  number of the cluster, id; one line per document, the kept document of each cluster first
+  --copies    id of the kept document, the number of documents of INPUT that it stands for, and its file, with
+              --source-field its source; the documents of OLD or INDEX that others were removed for come last
 
 {console.EXITS}"""
 
@@ -113,7 +128,7 @@ class Request(outputs.Request):
     def with_ids(self) -> bool:
         """Whether a file contains ids of documents."""
         tables = self.outputs.tables
-        files_with_ids = tables["--removed"], tables["--clusters"], self.outputs.report
+        files_with_ids = *(tables[name] for name in TABLES), self.outputs.report
         return self.mark or any(path is not None for path in files_with_ids)
 
 
@@ -132,6 +147,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     outputs.add_outputs(
         parser,
         "do not write OUTPUT; print how many documents would be removed. Tables and the report are written",
+        "--report and --copies",
     )
     parser.add_argument(
         "--removed", metavar="FILE", help="write the ids of removed documents, with those of the kept ones"
@@ -154,6 +170,12 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "for, itself included",
     )
     parser.add_argument("--clusters", metavar="FILE", help="write the clusters of two or more documents")
+    parser.add_argument(
+        "--copies",
+        metavar="FILE",
+        help="write the id of each kept document, the number of documents of INPUT that it stands for, and its file or "
+        "source; the numbers add up to the documents of INPUT",
+    )
     options.add_matching(parser)
     parser.add_argument(
         "--measure",
@@ -222,7 +244,7 @@ def run(namespace: argparse.Namespace) -> None:
 def _request(namespace: argparse.Namespace, resumption: Resumption | None) -> Request:
     """Return the checked request."""
     outputs.take_input(namespace)
-    written = outputs.checked_outputs(namespace, "--removed", "--removed-documents", "--clusters")
+    written = outputs.checked_outputs(namespace, *TABLES, "--removed-documents")
     contained = namespace.measure == "containment"
     keep = outputs.checked_keep(namespace, "longest" if contained else "first")
     index = _opened_index(namespace, written)
@@ -231,8 +253,7 @@ def _request(namespace: argparse.Namespace, resumption: Resumption | None) -> Re
     reading, running = options.reading(namespace), options.running(namespace)
     if index is not None:
         indexing.check_apart(index.path, files.expanded(namespace.input))
-    tables = ("--removed", "--clusters")
-    sources, references = outputs.find_sources(namespace, written, reading, running.quiet, tables)
+    sources, references = outputs.find_sources(namespace, written, reading, running.quiet, TABLES)
     given = outputs.given_options(namespace, OPTIONS_OF_REPORT, keep=keep)
     return Request(
         sources,
@@ -392,9 +413,11 @@ def _write(
             opened.enter_context(removed)
             tables.append(removed)
             files.write_kept(documents, ~result.keep, removed)
-        for path, rows_of in ((own["--removed"], removed_rows), (own["--clusters"], cluster_rows)):
+        counts = partial(copies_rows, has_sources=request.reading.source_field is not None)
+        makers: tuple[Callable[..., Iterator[Iterable[bytes]]], ...] = (removed_rows, cluster_rows, counts)
+        for name, rows_of in zip(TABLES, makers):
             rows = partial(rows_of, result, texts, against)
-            tables += outputs.write_table(opened, path, documents.temporary, rows)
+            tables += outputs.write_table(opened, own[name], documents.temporary, rows)
         outputs.put_in_place(tables, run.target, request.resumption)
 
 

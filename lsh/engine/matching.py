@@ -197,9 +197,13 @@ class Matching:
 
     @property
     def low_bits(self) -> tuple[int, int]:
-        """How many low bits of each component are compared before documents are connected, and how many may differ."""
+        """How many low bits of each component are compared before documents are connected, and how many may differ.
+
+        For an index they are twice as many: its texts are read one by one, which takes longer than to compare more.
+        """
         k, min_equal = self.hasher.num_seeds, self.min_equal
-        return sketch_filter.num_low_bits(k, min_equal), k - min_equal
+        bits = sketch_filter.num_low_bits(k, min_equal)
+        return bits if self.recall is None else min(2 * bits, sketch_filter.BITS), k - min_equal
 
     @property
     def min_similarity(self) -> float:

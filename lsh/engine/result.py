@@ -42,7 +42,10 @@ class Deduplication(Immutable):
         if the witness is one of the documents of `against`.
     copies : numpy.ndarray
         int64, shape ``(n,)``: how many documents of `texts` a kept one stands for, itself included; 0 for a removed
-        one. With the documents that have a witness in `against`, they add up to ``n``.
+        one. With those of `old_copies` they add up to ``n``.
+    old_copies : numpy.ndarray
+        The documents of `against` that are witnesses, in order, as a structured array: ``kept`` (the position in
+        `against`, or in `old_ids`), and ``copies``, how many documents of `texts` were removed for it.
     removed : numpy.ndarray
         The removed documents in order, as a structured array: ``document`` (its position), ``kept`` (the position of
         its witness), their ``similarity``, and ``identical`` (whether they have the same bytes). With `against` also
@@ -103,6 +106,17 @@ class Deduplication(Immutable):
         copies = np.bincount(labels[labels >= 0], minlength=len(labels)).astype(np.int64, copy=False)
         copies.flags.writeable = False
         return copies
+
+    @cached_property
+    def old_copies(self) -> NDArray[np.void]:
+        """For how many documents of `texts` each old one stands; see the class. It is made at the first use."""
+        removed = self.removed
+        has_old = "side" in (removed.dtype.names or ())
+        kept, copies = np.unique(removed["kept"][removed["side"] == "old"] if has_old else [], return_counts=True)
+        counted = np.empty(len(kept), [("kept", np.int64), ("copies", np.int64)])
+        counted["kept"], counted["copies"] = kept, copies
+        counted.flags.writeable = False
+        return counted
 
     @property
     def kept(self) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -396,6 +396,11 @@ class TextStream(TextSource):
         """Read the ids at some positions."""
         wanted = np.unique(positions).astype(np.int64)
         return files.Ids(wanted, (block for _, block in self._blocks(wanted)))
+
+    def named(self, positions: Array) -> Iterator[tuple[list[bytes], Sequence[bytes]]]:
+        """Yield the ids and the sources of the documents at some positions, which ascend, by blocks."""
+        for block in self._shown(files.prefetched(self._blocks(positions.astype(np.int64)))):
+            yield cast(list[bytes], block.ids().tolist()), block.sources()
 
     def changed(self, position: int) -> Exception:
         """Return the error for a text that was another one when it was read again."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from lsh.terminal import console, inputs, noted, options
 from lsh.terminal.inputs import TextStream
 from lsh.terminal.options import RunOptions
 from lsh.terminal.resuming import Resumption
-from lsh.terminal.rows import IndexDocuments
+from lsh.terminal.rows import MAX_ROWS, IndexDocuments
 
 AnyTarget = files.Target | files.FolderTarget
 Keep = Literal["first", "last", "longest", "highest", "lowest"]
@@ -136,7 +137,7 @@ class Reference(NamedTuple):
 # ---- options ----
 
 
-def add_outputs(parser: argparse.ArgumentParser, dry_run: str) -> None:
+def add_outputs(parser: argparse.ArgumentParser, dry_run: str, with_sources: str = "--report") -> None:
     """Add the argument INPUT and the options of `checked_outputs`, without the tables of the command."""
     options.add_input(parser).required = False  # as it may be the last name after --against
     parser.add_argument(
@@ -154,7 +155,7 @@ def add_outputs(parser: argparse.ArgumentParser, dry_run: str) -> None:
         "--source-field",
         action=options.Once,
         metavar="FIELD",
-        help="column that names the source of a document in --report (default: its file)",
+        help=f"column that names the source of a document in {with_sources} (default: its file)",
     )
     parser.add_argument(
         "--json", action="store_true", help="print the counts of the run to standard output, as one JSON object"
@@ -203,8 +204,9 @@ def checked_outputs(namespace: argparse.Namespace, *tables: str) -> Outputs:
             raise ValueError(f"--json and {name} both write to standard output; name a file as {name}")
         if found.json or (written and path == files.STANDARD):
             console.check_standard_output()
-    if namespace.source_field is not None and found.report is None:
-        raise ValueError("--source-field requires --report")
+    with_sources = {"--report": found.report} | {name: path for name, path in own.items() if name == "--copies"}
+    if namespace.source_field is not None and not any(with_sources.values()):
+        raise ValueError(f"--source-field requires {' or '.join(with_sources)}")
     if found.rejects is not None and namespace.on_bad_line != "skip":
         raise ValueError("--rejects requires --on-bad-line skip")
     return found
@@ -438,8 +440,9 @@ def write_table(
     if path is None:
         return []
     table = opened.enter_context(files.Target(path, folder=folder))
-    for row in rows():
-        table.write(files.table_row(*row))
+    left = iter(rows())
+    while some := b"".join(files.table_row(*row) for row in islice(left, MAX_ROWS)):
+        table.write(some)
     return [table]
 
 

@@ -143,6 +143,28 @@ def cluster_rows(
         yield from ((b"%d" % number, identity) for identity in ids.of(members))
 
 
+def copies_rows(
+    result: lsh.Deduplication, texts: TextStream, against: TextStream | IndexDocuments, has_sources: bool
+) -> Iterator[Iterable[bytes]]:
+    """Yield the id of each kept document, the number of documents that it stands for, and where it was seen first.
+
+    The documents of INPUT come first, then the old ones that others were removed for. Where a document was seen is its
+    file or, if INPUT `has_sources`, its source.
+    """
+    kept, at = result.kept, 0
+    for ids, sources in texts.named(kept):
+        positions = kept[at : at + len(ids)]
+        at += len(ids)
+        seen = sources if has_sources else texts.files_of(positions)
+        yield from zip(ids, (b"%d" % number for number in result.copies[positions].tolist()), seen)
+    table = result.old_copies
+    old = against.ids(table["kept"])
+    for first in range(0, len(table), MAX_ROWS):
+        rows = table[first : first + MAX_ROWS]
+        numbers = (b"%d" % number for number in rows["copies"].tolist())
+        yield from zip(old.of(rows["kept"]), numbers, against.files_of(rows["kept"]))
+
+
 def span_rows(found: lsh.Passages, texts: TextStream, old: TextStream) -> Iterator[Iterable[bytes]]:
     """Yield the id of the document, start and end, the kept id, and start; with reference documents also the side."""
     table = found.spans

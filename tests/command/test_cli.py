@@ -88,6 +88,13 @@ def test_against(tmp_path):
         [b"n3", b"n2", b"1.0", b"new", b"in.tsv", b"in.tsv", b"identical"],
     ]
     assert rows((tmp_path / "clusters.tsv").read_bytes()) == [[b"1", b"n2"], [b"1", b"n3"]]
+    for source, seen in (([], b"in.tsv"), (["--source-field", "1"], b"n2")):
+        done(tmp_path, "dedup", "in.tsv", *options[:3], "--dry-run", "--copies", "copies.tsv", *source)
+        assert rows((tmp_path / "copies.tsv").read_bytes()) == [
+            [b"n2", b"2", seen],
+            [b"b", b"1", b"old1.tsv"],
+            [b"d", b"1", b"old2.tsv"],
+        ]
 
 
 def test_a_file_that_is_named_twice_is_read_once(news):

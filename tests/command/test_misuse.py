@@ -81,7 +81,7 @@ FREE = {  # any text is a value: names of files, columns and documents
     *("--output", "--removed", "--removed-documents", "--clusters", "--rejects", "--report", "--source-field"),
     *("--field", "--id-field", "--keep-field", "--time-field", "--id-prefix", "--pattern", "--against", "--plot"),
     *("--against-index", "--sample", "--text", "--id", "--ids", "--before", "--older-than", "--spans", "--mark"),
-    *("--hits", "--skipped", "--items", "--item-field", "--item-id-field"),
+    *("--hits", "--skipped", "--items", "--item-field", "--item-id-field", "--copies"),
 }
 DOORS = {
     "dedup": "news.txt -o out.txt",
@@ -159,7 +159,7 @@ MISUSE = [
     ("index dedup a.index --threshold 0.2", "--threshold 0.2 has a recall of "),
     # options that exclude or require each other
     ("dedup news.txt -o x --rejects r", "--rejects requires --on-bad-line skip"),
-    ("dedup news.txt -o x --source-field s", "--source-field requires --report"),
+    ("dedup news.txt -o x --source-field s", "--source-field requires --report or --copies"),
     ("dedup news.txt -o x --measure containment --report r.html", "--report cannot be combined with --measure cont"),
     ("dedup news.txt -o x --measure containment --recall 0.9", "--recall cannot be combined with --measure cont"),
     ("dedup in.jsonl -o x --keep lowest", "--keep lowest requires --keep-field"),

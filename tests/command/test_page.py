@@ -19,6 +19,7 @@ from running import lsh
 REPOSITORY = Path(__file__).parents[2]
 PAGES = {  # the least number of commands on each page
     "command-line": 8,
+    "crawls": 15,
     "decontamination": 4,
     "files": 8,
     "one-machine": 8,

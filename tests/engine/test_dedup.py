@@ -71,6 +71,8 @@ def check_whole(result, total: int) -> None:
     assert result.labels.tolist() == [label if label < total else -1 for label in labels]
     counts = Counter(labels)
     assert result.copies.tolist() == [counts[i] for i in range(total)]
+    assert result.old_copies.tolist() == sorted((i - total, number) for i, number in counts.items() if i >= total)
+    assert result.copies.sum() + result.old_copies["copies"].sum() == total
     members: dict[int, list[int]] = {}
     for document in sorted(removed):
         if removed[document][0] < total:

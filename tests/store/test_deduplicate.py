@@ -115,6 +115,8 @@ def check_against(new: Texts, index: Index, old: dict[Any, str], **named: Any) -
     assert counts(result) == counts(expected)
     assert result.keep.tolist() == expected.keep.tolist()
     assert result.labels.tolist() == expected.labels.tolist()
+    named_copies = [(result.old_ids[kept], number) for kept, number in result.old_copies.tolist()]
+    assert named_copies == [(ids[kept], number) for kept, number in expected.old_copies.tolist()]
     own = {name: value for name, value in named.items() if name not in ("keep", "clusters")}
     pairs = [(i, ids[j], value) for i, j, value in lsh.find_pairs(new, others=listed, **{**same, **own})]
     assert list(lsh.find_pairs(new, others=index, **own)) == pairs
@@ -147,6 +149,40 @@ WAYS: list[dict[str, Any]] = [
     {"verify": "sketch"},
     {"verify": None},
 ]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("threshold", [0.7, 0.8, 0.9, 1.0])
+@pytest.mark.parametrize("originals", [40, 3, 1])
+@pytest.mark.parametrize("seed", range(4))
+def test_dumps_one_after_another_equal_all_at_once(tmp_path, originals, threshold, seed):
+    """Twelve dumps through an index. With few originals the texts are families, most of them near the threshold.
+
+    A copy of a document that was removed in an earlier dump is compared anew, also with what was kept since.
+    """
+    texts, step = corpus(10 + seed, 480, originals), 40
+    together = lsh.deduplicate(texts, threshold, hasher=HASHER, bands=PLAN.bands)
+    expected = {row[0]: row[1:] for row in together.removed.tolist()}
+    found, copies = dict[int, Any](), np.zeros(len(texts), np.int64)
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN) as index:
+        for start in range(0, len(texts), step):
+            result = lsh.deduplicate(texts[start : start + step], threshold, against=index)
+            assert result.old_ids is not None
+            for document, kept, *others, side in result.removed.tolist():
+                witness = start + kept if side == "new" else result.old_ids[kept]
+                found[start + document] = (witness, *others)
+            copies[start : start + step] += result.copies
+            copies[[result.old_ids[kept] for kept in result.old_copies["kept"]]] += result.old_copies["copies"]
+            index.add_docs([texts[start + i] for i in result.kept], (start + result.kept).tolist())
+            index.commit()
+    assert found.keys() == expected.keys()
+    for document in [document for document, row in found.items() if row != expected[document]]:
+        assert texts.index(texts[document]) // step < document // step
+        assert texts.index(texts[document]) in found
+        assert found[document][1] > expected[document][1]
+        copies[found[document][0]] -= 1
+        copies[expected[document][0]] += 1
+    assert copies.tolist() == together.copies.tolist()
 
 
 @pytest.mark.few(1)

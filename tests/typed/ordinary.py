@@ -42,6 +42,7 @@ def collections() -> None:
     assert_type(result.kept, NDArray[np.int64])
     assert_type(result.labels, NDArray[np.int64])
     assert_type(result.copies, NDArray[np.int64])
+    assert_type(result.old_copies, NDArray[np.void])
     assert_type(result.clusters(), list[NDArray[np.int64]])
     assert_type(len(result), int)
     assert_type(result.summary(), dict[str, Any])

@@ -56,6 +56,12 @@ cdef class Components:
             for i in range(pairs.shape[0]):
                 unite(&self.parents[0], numbers[pairs[i, 0]], numbers[pairs[i, 1]])
 
+    def firsts(self):
+        """Return the first document of the component of each one: int32, the memory of this object."""
+        if self.parents.shape[0]:
+            flatten(&self.parents[0], <int32_t> self.parents.shape[0])
+        return np.asarray(self.parents)
+
     def order(self):
         """Return the documents component by component; those of a component, and the components, by first number.
 

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from lsh.stages import tasks
 STAGES = ("sketch", "link", "components", "members", "decide")
 RANGE_BITS = 4  # of a key, after those of its part: keys of a range are linked at once
 TASK_BITS = 40  # of the number of a document within its task
+LINKS = 1 << 17  # that are connected at once
 HELD_BYTES = 1 << 28  # of rows that a task holds before it writes them
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -197,25 +199,17 @@ class SharedRun:
         """Number the connected components."""
         self.check()
         self._begin("components", 0, 1)
-        every = np.empty(sum(len(b) for _, b in self._links()), np.int64)
-        filled = 0
-        for _, b in self._links():  # each node is the b of a link
-            every[filled : filled + len(b)] = b
-            filled += len(b)
-        every.sort()
-        is_new = np.ones(len(every), np.bool_)
-        np.not_equal(every[1:], every[:-1], out=is_new[1:])
-        nodes = every[is_new]
-        del every, is_new
+        nodes = _distinct(b for _, b in self._links())  # each node is the b of a link
         numbered = (np.stack([np.searchsorted(nodes, a), np.searchsorted(nodes, b)], 1) for a, b in self._links())
         least = tasks.least_numbers(len(nodes), (pairs.astype(np.int32) for pairs in numbered))
         self._write("components", pa.table({"node": nodes, "component": nodes[least]}))
         self._end("components", 0, 1)
 
     def _links(self) -> Iterator[tuple[Array, Array]]:
-        for rows in self._read("links"):
-            rows = rows.filter(rows["b"].is_valid())  # others are counts
-            yield rows["a"].to_numpy(), rows["b"].to_numpy()
+        for table in self._read("links"):
+            for rows in table.to_batches(max_chunksize=LINKS):
+                rows = rows.filter(rows["b"].is_valid())  # others are counts
+                yield rows["a"].to_numpy(), rows["b"].to_numpy()
 
     def members(self, tables: Iterable[pa.Table], rank: int, world_size: int) -> None:
         """Write the documents of a task that are in a component, of tables (text, path, priority, id)."""
@@ -326,3 +320,19 @@ class InputDigest:
     def value(self) -> bytes:
         """Return the digest of what was added."""
         return self._digest.digest()
+
+
+def _distinct(parts: Iterable[Array]) -> Array:
+    """Return the distinct numbers of some arrays of int64, ascending; this takes 18 bytes of memory for each."""
+    found, held, size = np.empty(0, np.int64), list[Array](), 0
+    for part in chain(parts, [None]):
+        if part is not None:
+            held.append(part)
+            size += len(part)
+        if part is None or size > max(len(found) >> 3, LINKS):
+            found = np.concatenate([found, *held])
+            found.sort()
+            is_new = np.ones(len(found), np.bool_)
+            np.not_equal(found[1:], found[:-1], out=is_new[1:])
+            found, held, size = found[is_new], [], 0
+    return found

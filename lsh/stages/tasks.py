@@ -82,9 +82,7 @@ def least_numbers(count: int, links: Iterator[Array]) -> Array:
     components, numbers = Components(count), np.arange(count, dtype=np.int32)
     for pairs in links:
         components.connect(np.ascontiguousarray(pairs), numbers)
-    members, starts = components.order()
-    numbers[members] = np.repeat(members[starts[:-1]], np.diff(starts))
-    return numbers
+    return components.firsts()
 
 
 def _links_of_buckets(rows: Array, low_bits: tuple[int, int]) -> tuple[Array, Array, int]:

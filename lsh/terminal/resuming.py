@@ -6,12 +6,13 @@ import argparse
 import json
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
 from lsh import files
 from lsh.base.version import __version__
+from lsh.base.wording import counted
 from lsh.engine.saving import SavedRows
 from lsh.storage import disk
 from lsh.storage.journal import Journal, Record
@@ -20,6 +21,8 @@ from lsh.terminal import console
 ENDING = ".resume"
 # Values of the command line that do not change what is read and computed.
 FREE = {"parser", "run", "resume", "num_threads", "max_memory", "temp_dir", "quiet", "verbose", "json"}
+# What may replace the values of a run that ended at a malformed line or a missing text: nothing else was read so far.
+ALLOWING = (("on_bad_line", "skip"), ("missing", "empty"))
 NAMED = ("input", "against")  # such values that name files
 JOURNALS = ("input", "against", "rows")
 PLACING = "placing"  # the record of a run whose files are complete, and whose OUTPUT is a new folder
@@ -61,8 +64,8 @@ class Resumption:
         if not is_there or not os.path.isfile(self._path("run")):
             return False
         with Journal(self._path("run")) as run:
-            _, *values = [value for value, _ in run.records()] or [None]
-        return values[-1:] == [PLACING] and values[0]["options"] == self._given
+            values = [value for value, _ in run.records()]
+        return values[-1:] == [PLACING] and _begun(values)["options"] == self._given
 
     def begin(self, opened: ExitStack, folders: Iterable[str]) -> None:
         """Make the folder, or go on with that of a run that was killed; what that one left in `folders` is removed.
@@ -71,7 +74,11 @@ class Resumption:
         ------
         OSError
             If it cannot be written, or another process uses it.
+        ValueError
+            If it is a file.
         """
+        if os.path.lexists(self.folder) and not os.path.isdir(self.folder):
+            raise ValueError(f"--resume makes the folder {self.folder}, where a file or a broken link is; delete that")
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         self._run = opened.enter_context(Journal(self._path("run")))
         self._records = list(self._run.records())
@@ -92,11 +99,13 @@ class Resumption:
         now = {"version": __version__, "options": self._given, "files": json.loads(json.dumps(dict(states)))}
         own = self._records[0][0]  # records of other runs are ignored
         journals = [opened.enter_context(Journal(self._path(name), f"{own} {name}")) for name in JOURNALS]
-        if len(self._records) > 1:
-            self._check(self._records[1][0], now)
+        before = _begun([value for value, _ in self._records])
+        if before:
+            self._check(before, now)
         else:
             for journal in journals:  # of a run of which nothing is known
                 journal.clear()
+        if before != now:
             self._run.append(now)
         self.input, self.against, rows = journals
         self.rows = SavedRows(rows)
@@ -112,7 +121,8 @@ class Resumption:
             raise ValueError(f"{self.folder} is of a run of lsh {versions}; use that version, {anew}")
         for name, value in now["options"].items():
             other = before["options"].get(name)
-            if other != value and name not in NAMED:
+            is_new = (name, value) in ALLOWING or (name == "rejects" and before["options"]["on_bad_line"] == "error")
+            if other != value and not is_new and name not in NAMED:
                 shown = f"with {_option(name, other)}, and this one has {_option(name, value)}"
                 raise ValueError(f"{self.folder} is of a run {shown}; give the same options, {anew}")
         for name in (*before["files"], *now["files"]):
@@ -131,7 +141,7 @@ class Resumption:
     def say(self, documents: int) -> None:
         """Print how many documents were read before."""
         if documents:
-            console.say(f"going on with {self.folder}: {documents:,} documents were read before")
+            console.say(f"going on with {self.folder}: {counted(documents, 'document')} read before")
 
     def placing(self) -> None:
         """Note that all files are complete, and put in their places from now on."""
@@ -168,6 +178,11 @@ def checked(namespace: argparse.Namespace) -> Resumption | None:
             raise ValueError(f"--resume requires files that can be read again, got {files.shown(path)}")
     given = {name: value for name, value in vars(namespace).items() if name not in FREE}
     return Resumption(output, given)
+
+
+def _begun(values: Sequence[Any]) -> Any:
+    """Return what the records of a run say of its options and files, empty if nothing."""
+    return next((value for value in reversed(values) if isinstance(value, dict)), {})
 
 
 def _option(name: str, value: Any) -> str:

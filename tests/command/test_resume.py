@@ -270,11 +270,22 @@ def test_what_cannot_go_on(tmp_path, monkeypatch):
         f"{folder} is of a run with no --threshold, and this one has --threshold 0.7; give the same options, or "
         in refused(tmp_path, *command, "--resume", "--threshold", "0.7")
     )
+    allowing = "--on-bad-line", "skip", "--rejects", "bad.txt"
+    with monkeypatch.context() as patched:
+        patched.setattr("lsh.terminal.outputs.put_in_place", lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            lsh(tmp_path, *command, "--resume", *allowing)
+    assert "with --rejects bad.txt, and this one has no --rejects; give" in refused(tmp_path, *command, "--resume")
+    command += allowing
     with Journal(str(tmp_path / folder / "run")):
         assert "another process uses it; wait until that one has ended" in refused(tmp_path, *command, "--resume")
     (tmp_path / "in.txt").write_bytes(STORY + b"\n")
     assert f"in.txt has changed since the run of {folder} began; restore it, or delete the folder" in refused(
         tmp_path, *command, "--resume"
+    )
+    (tmp_path / "other.txt").write_bytes(STORY)
+    assert f"{folder} is of a run that does not read other.txt; give the same files, or delete" in refused(
+        tmp_path, "dedup", "other.txt", *command[1:], "--resume"
     )
     with Journal(str(tmp_path / folder / "run")) as run:
         run.clear()  # as if the file was lost

@@ -128,7 +128,9 @@ class Resumption:
         for name in (*before["files"], *now["files"]):
             if name not in now["files"] or name not in before["files"]:
                 what = "does not read" if name in now["files"] else "also reads"
-                raise ValueError(f"{self.folder} is of a run that {what} {name}; give the same files, {anew}")
+                raise ValueError(
+                    f"{self.folder} is of a run that {what} {files.shown(name)}; give the same files, {anew}"
+                )
         if list(before["files"]) != list(now["files"]) or any(
             before["options"][name] != now["options"][name] for name in NAMED
         ):
@@ -136,7 +138,8 @@ class Resumption:
             raise ValueError(f"{problem}; name them in the same way, {anew}")
         for name, state in now["files"].items():
             if before["files"][name] != state:
-                raise ValueError(f"{name} has changed since the run of {self.folder} began; restore it, {anew}")
+                problem = f"{files.shown(name)} has changed since the run of {self.folder} began"
+                raise ValueError(f"{problem}; restore it, {anew}")
 
     def say(self, documents: int) -> None:
         """Print how many documents were read before."""
@@ -190,4 +193,4 @@ def _option(name: str, value: Any) -> str:
     typed = f"--{name.replace('_', '-')}"
     if value is None or value is False:
         return f"no {typed}"
-    return typed if value is True else f"{typed} {value}"
+    return typed if value is True else f"{typed} {files.shown(str(value))}"

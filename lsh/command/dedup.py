@@ -227,10 +227,12 @@ def _add_keeping(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh dedup``."""
     watch = Stopwatch()
+    outputs.take_input(namespace)
     resumption = resuming.checked(namespace)
     if resumption is not None and resumption.is_placed():
         resumption.end()
-        console.say(f"{files.shown(namespace.output)} is complete: the run was killed after it had been written")
+        if not namespace.quiet:
+            console.say(f"{files.shown(namespace.output)} is complete: the run was killed after it had been written")
         return
     request = _request(namespace, resumption)
     if request.index is not None and isinstance(request.matching, Matching) and not request.running.quiet:
@@ -243,7 +245,6 @@ def run(namespace: argparse.Namespace) -> None:
 
 def _request(namespace: argparse.Namespace, resumption: Resumption | None) -> Request:
     """Return the checked request."""
-    outputs.take_input(namespace)
     written = outputs.checked_outputs(namespace, *TABLES, "--removed-documents")
     contained = namespace.measure == "containment"
     keep = outputs.checked_keep(namespace, "longest" if contained else "first")

@@ -170,7 +170,7 @@ class Corpus:
     def _read_on(self, saved: SavedRows) -> bool:
         """Read every collection from where a run was killed; return whether all is known then."""
         self._plan_for(saved.planned or 0)
-        if not saved.suits(self.hasher, self.bands):
+        if not saved.suits(self._rows_name()):
             return False
         return not self._read([], saved.rows(sum(collection.num_known for collection in self.collections)))
 
@@ -178,6 +178,10 @@ class Corpus:
         self._planned = documents
         self.matching = self.given.for_documents(max(documents, 1))
         self.hasher, self.bands, self.is_exact = self.matching.hasher, self.matching.bands, self.matching.is_exact
+
+    def _rows_name(self) -> str:
+        """Return a name of what computes the rows of the documents."""
+        return f"{self.hasher!r} {self.bands!r} {self.matching.low_bits} {self.is_exact or self._low_bytes}"
 
     def _is_outgrown(self, documents: int) -> bool:
         """Choose the plan for so many documents; return whether it is another one."""
@@ -197,7 +201,7 @@ class Corpus:
         else:
             self.secret = os.urandom(16)  # so that texts with equal content keys cannot be constructed
             if saved is not None:
-                saved.begin(self._planned, self.secret, self.hasher, self.bands)
+                saved.begin(self._planned, self.secret, self._rows_name())
         hasher, bands, budget = self.hasher, self.bands, self.budget
         sizes = [collection.size for collection in self.collections]
         total = None if None in sizes else sum(filter(None, sizes))

@@ -1,7 +1,7 @@
 """What was computed of the texts of a corpus, in a journal, so that a run that was killed goes on after them.
 
 The first record has the number of documents that the bands were planned for, the secret of the content keys, and a name
-of the hasher and the bands. Each other one has the rows of some documents that follow one another.
+of what computes the rows. Each other one has the rows of some documents that follow one another.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lsh.base.arrays import Array
-from lsh.sketch.bands import Bands
-from lsh.sketch.hasher import MinHasher
 
 if TYPE_CHECKING:  # most runs do not need it
     from lsh.storage.journal import Journal, Record
@@ -42,15 +40,15 @@ class SavedRows:
         (self.planned, secret, name), _ = next(self._records, ((None, "", ""), []))
         self.secret, self._name = bytes.fromhex(secret), str(name)
 
-    def begin(self, planned: int, secret: bytes, hasher: MinHasher, bands: Bands) -> None:
-        """Begin with no rows."""
-        self.planned, self.secret, self._name = planned, secret, _name(hasher, bands)
+    def begin(self, planned: int, secret: bytes, name: str) -> None:
+        """Begin with no rows, of what has this name."""
+        self.planned, self.secret, self._name = planned, secret, name
         self._journal.clear()
         self._journal.append([planned, secret.hex(), self._name])
 
-    def suits(self, hasher: MinHasher, bands: Bands) -> bool:
-        """Tell whether there are rows of this hasher and these bands."""
-        return self.planned is not None and self._name == _name(hasher, bands)
+    def suits(self, name: str) -> bool:
+        """Tell whether there are rows of what has this name."""
+        return self.planned is not None and self._name == name
 
     def rows(self, count: int) -> Iterator[Rows]:
         """Yield the rows of the first documents, at most of `count`; `append` follows them."""
@@ -63,7 +61,3 @@ class SavedRows:
         """Append rows."""
         stop, arrays, missing = rows
         self._journal.append([stop, missing], arrays)
-
-
-def _name(hasher: MinHasher, bands: Bands) -> str:
-    return f"{hasher!r} {bands!r}"

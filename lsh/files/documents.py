@@ -215,13 +215,13 @@ class Documents:
         return [0] if isinstance(self._reader, Folder) else self._reader.starts
 
     def states(self) -> dict[str, tuple[Any, ...] | None]:
-        """Return by the name of each file what another run compares to tell whether it changed.
+        """Return by the path of each file what another run compares to tell whether it changed.
 
         It is ``None`` for standard input and pipes, which only one run can read.
         """
         if isinstance(self._reader, Folder):
             return self._reader.states()
-        return {file.name: file.state() for file in self.inputs}
+        return {file.path: file.state() for file in self.inputs}
 
     def journaled(self) -> None:
         """Remember what `taken` returns, from the next reading on."""

@@ -62,7 +62,7 @@ class Folder:
     def states(self) -> dict[str, tuple[Any, ...] | None]:
         """Return by the path of each file what another run compares to tell whether it changed."""
         self._check_unchanged()
-        return {self._shown.within(name): tuple(state)[:2] for name, state in (self._files or {}).items()}
+        return {self._place.within(name): tuple(state)[:2] for name, state in (self._files or {}).items()}
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents; after `restore`, the next ones."""

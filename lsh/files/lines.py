@@ -219,12 +219,16 @@ class _Pass:
     def taken(self) -> tuple[Any, list[Array]]:
         """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
         assert self._lines is not None
-        heads, self._num_taken = self._heads[self._num_taken :], len(self._heads)
+        before, self._num_taken = self._num_taken, len(self._heads)
         numbers, entries = self._known_places.taken()
         state = {
-            "heads": [[part.decode("latin-1") for part in head] for head in heads],
+            "heads": [[part.decode("latin-1") for part in head] for head in self._heads[before:]],
             "line_end": self._line_end.decode("latin-1"),
-            "incomplete": [[number, end.decode("latin-1")] for number, end in self._incomplete.items()],
+            "incomplete": [
+                [number, self._incomplete[number].decode("latin-1")]
+                for number in range(max(before - 1, 0), self._num_taken)  # the others cannot have changed
+                if number in self._incomplete
+            ],
             "encoding": self._encoding,
             "flags": self._reader.flags(),
             "places": numbers,
@@ -238,7 +242,7 @@ class _Pass:
         self._heads += [_Head(*(part.encode("latin-1") for part in head)) for head in state["heads"]]
         self._num_taken = len(self._heads)
         self._line_end = state["line_end"].encode("latin-1")
-        self._incomplete = {number: end.encode("latin-1") for number, end in state["incomplete"]}
+        self._incomplete |= {number: end.encode("latin-1") for number, end in state["incomplete"]}
         self._known_places.restore(state["places"], arrays[0])
         self._number, self._start = state["number"], tuple(state["at"])
         self._encoding, self._flags = state["encoding"], state["flags"]

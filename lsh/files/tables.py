@@ -205,17 +205,19 @@ class Tables:
         self._schema: Any = None  # of the first file, once it is open
         self._ranking = Ranking("" if options.keep_field is None else options.keep_field)
         self._ends: list[int] | None = None  # the positions after the last row of each file, after a reading
-        self._taken: tuple[list[int], int] = [], 0  # the same for a reading, and the position that it has reached
-        self._begun: tuple[list[int], int] | None = None  # the same, where `blocks` goes on
+        self._reached: tuple[list[int], int] = [], 0  # the same for a reading, and the position that it has reached
+        self._num_taken = 0  # ends that `taken` returned
+        self._is_begun = False  # whether `blocks` goes on there
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents; after `restore`, the next ones."""
-        if self._begun is None:
+        if not self._is_begun:
             self._counts.start()
         yield from self._blocks(self._counts)
 
     def _blocks(self, counts: ReadCounts) -> Iterator[Block]:
-        (ends, position), self._schema, self._begun = self._begun or ([], 0), None, None
+        ends, position = self._reached if self._is_begun else ([], 0)
+        self._schema, self._is_begun = None, False
         for number, file in enumerate(self._inputs):
             if number and number < len(ends):
                 continue
@@ -226,7 +228,7 @@ class Tables:
                 for batch in table.rows(columns.names(), position - first) if number == len(ends) else ():
                     block = self._block(file.name, columns, batch, position, position - first, counts)
                     position += len(batch)
-                    self._taken = [*ends], position
+                    self._reached = ends, position
                     yield block
                     file.share_read = table.share(position - first)
             if number == len(ends):
@@ -234,13 +236,16 @@ class Tables:
         self._ends = ends
 
     def taken(self) -> tuple[Any, list[Array]]:
-        """Return what `restore` needs of the first reading, as far as it has come."""
-        return self._taken, []
+        """Return what `restore` needs of the first reading, as far as it has come: what is new since the last call."""
+        ends, position = self._reached
+        before, self._num_taken = self._num_taken, len(ends)
+        return [ends[before:], position], []
 
     def restore(self, state: Any, arrays: Sequence[Array], ended: bool) -> None:
-        """Go on from where `taken` was called in another process, the last time."""
-        ends, position = state
-        self._begun = [*ends], position
+        """Add to the first reading what `taken` returned, call by call; `blocks` goes on there, unless it has ended."""
+        more, position = state
+        self._reached[0].extend(more)
+        self._reached, self._num_taken, self._is_begun = (self._reached[0], position), len(self._reached[0]), True
         if ended:
             deque(self._blocks(self._counts), 0)  # no more rows
 

@@ -1,8 +1,8 @@
 """A journal: a file of records that a run appends, and that its next start reads if the run was killed.
 
-A record is a JSON value with arrays. Each has a checksum, which covers its place, too: what follows the last whole
-record is ignored, and the next record is written over it. A record survives the end of the process at once, and a loss
-of power after the next `SYNCED` bytes.
+A record is a JSON value with arrays. Each has a checksum, which covers the records before it and the name of the
+journal, too: what follows the last whole record, or is of another journal, is ignored, and the next record is written
+over it. A record survives the end of the process at once, and a loss of power after the next `SYNCED` bytes.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ class Journal:
     ----------
     path : str
         The file, which is created if it does not exist.
+    name : str, optional
+        What tells the journal from others; records of one with another name are ignored.
 
     Raises
     ------
@@ -53,8 +55,9 @@ class Journal:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, name: str = "") -> None:
         self._path = path
+        self._first = self._checksum = zlib.crc32(name.encode())  # the second: of all records before `_end`
         self._end = self._unsynced = 0  # where the next record begins, and bytes since the last synchronization
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
         with named_errors(path, True):
@@ -75,11 +78,11 @@ class Journal:
 
         The next `append` writes after the last one for which the iteration went on.
         """
-        self._end = 0
-        while (found := self._record_at(self._end)) is not None:
-            record, size = found
+        self._end, self._checksum = 0, self._first
+        while (found := self._next_record()) is not None:
+            record, size, checksum = found
             yield record
-            self._end += size
+            self._end, self._checksum = self._end + size, checksum
 
     def append(self, value: Any, arrays: Sequence[Array] = ()) -> None:
         """Append a record.
@@ -92,7 +95,7 @@ class Journal:
         described = json.dumps([value, [(array.dtype.str, array.shape) for array in arrays]]).encode()
         data = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
         sizes = np.array([(len(described), len(data), 0)], HEAD).tobytes()[:16]
-        checksum = _checksum(self._end, sizes, described, data)
+        checksum = _checksum(self._checksum, sizes, described, data)
         with named_errors(self._path, True):
             if self._size > self._end:
                 os.ftruncate(self._file, self._end)
@@ -101,7 +104,7 @@ class Journal:
                 written = file_io.write_at(self._file, left, at)
                 left, at = left[written:], at + written
             self._unsynced += at - self._end
-            self._size = self._end = at
+            self._size, self._end, self._checksum = at, at, checksum
             if self._unsynced > SYNCED:
                 os.fsync(self._file)
                 self._unsynced = 0
@@ -110,10 +113,11 @@ class Journal:
         """Remove all records."""
         with named_errors(self._path, True):
             os.ftruncate(self._file, 0)
-        self._size = self._end = 0
+        self._size, self._end, self._checksum = 0, 0, self._first
 
-    def _record_at(self, place: int) -> tuple[Record, int] | None:
-        """Return the record that begins at a place, and its size; ``None`` where no whole one is."""
+    def _next_record(self) -> tuple[Record, int, int] | None:
+        """Return the next record, its size and its checksum; ``None`` where no whole one is."""
+        place = self._end
         head = file_io.read_at(self._file, HEAD.itemsize, place)
         if len(head) < HEAD.itemsize:
             return None
@@ -122,7 +126,7 @@ class Journal:
             return None
         described = file_io.read_at(self._file, first, place + HEAD.itemsize)
         data = file_io.read_at(self._file, second, place + HEAD.itemsize + first)
-        if checksum != _checksum(place, head[:16], described, data):
+        if checksum != _checksum(self._checksum, head[:16], described, data):
             return None
         value, shapes = json.loads(described)
         arrays, at = [], 0
@@ -130,11 +134,10 @@ class Journal:
             count = int(np.prod(shape, dtype=np.int64))
             arrays.append(np.frombuffer(data, kind, count, at).reshape(shape))
             at += arrays[-1].nbytes
-        return (value, arrays), HEAD.itemsize + first + second
+        return (value, arrays), HEAD.itemsize + first + second, checksum
 
 
-def _checksum(place: int, *parts: bytes) -> int:
-    found = zlib.crc32(place.to_bytes(8, "little"))
+def _checksum(found: int, *parts: bytes) -> int:
     for part in parts:
         found = zlib.crc32(part, found)
     return found

@@ -333,6 +333,8 @@ class TextStream(TextSource):
         The bytes of each text as UTF-8, int64, -1 of a missing one; empty without `with_sizes`.
     sources : Names
         The source of each text; empty without `with_sources`.
+    is_noted : bool
+        Whether all that is noted is known, from a run that was killed or because the texts were read.
     count, num_bytes : int
         How many texts there are, and the sum of their sizes.
     num_passes, position : int
@@ -355,13 +357,14 @@ class TextStream(TextSource):
         budget: MemoryBudget | None = None,
         journal: Journal | None = None,
     ) -> None:
-        self._documents, self._is_noted = documents, False
+        self._documents, self.is_noted = documents, False
         self._prefix, self._notes = notes, Notes(notes)
         self._with_sizes, self._with_sources, self._priorities = with_sizes, with_sources, priorities
         budget = MemoryBudget() if budget is None else budget
         self._id_keys = budget.column(np.uint64)
         with_ids = with_ids and not (self.of_files and self.num_files > 1)
-        self._secret = os.urandom(16) if with_ids and notes is not None else None  # the ids are compared for the note
+        are_compared = with_ids and (notes is not None or journal is not None)  # for a note, also of the next run
+        self._secret = os.urandom(16) if are_compared else None
         self._is_called, self._num_names = False, 0  # names that the journal has
         self._journal, self._num_ended = journal, 0  # the second: collections of which all was noted
         self.sizes, self.sources = budget.column(np.int64), Names(budget)
@@ -374,7 +377,7 @@ class TextStream(TextSource):
     def __call__(self, start: int = 0) -> Pieces:
         """Read all texts from one on."""
         is_first, self._is_called = not self._is_called, True
-        first_time, self._is_noted = not self._is_noted, True
+        first_time, self.is_noted = not self.is_noted, True
         parts: list[Iterator[Batch]] = []
         if first_time or start:
             known = np.arange(start, self.num_known)
@@ -514,7 +517,7 @@ class TextStream(TextSource):
             if self._priorities is not None and len(ranks):
                 self._priorities.extend(ranks)
         if self._num_ended == len(self._documents) and self._documents:
-            self._is_noted = True
+            self.is_noted = True
             self._say_noted()
 
     def _write_journal(self, journal: Journal, documents: files.Documents, size: int, arrays: Sequence[Array]) -> None:
@@ -527,15 +530,16 @@ class TextStream(TextSource):
         journal.append(value, [keys, sizes if self._with_sizes else NO_KEYS, numbers, ranks, *others])
 
     def _say_noted(self) -> None:
-        """Count what was left out, and print a note if ids repeat."""
+        """Count what was left out, and print a note if ids repeat, unless no notes are printed."""
         self.skipped = sum(documents.skipped for documents in self._documents)
         self.hidden = sum(documents.hidden for documents in self._documents)
-        self._say_repeated()
+        if self._prefix is not None:
+            self._say_repeated()
+        self._id_keys.free()
 
     def _say_repeated(self) -> None:
         """Print a note if ids repeat."""
         found = first_repeated(self._id_keys, lambda positions: self.ids(positions).of(positions))
-        self._id_keys.free()
         if found is not None:
             names = [f" ({os.fsdecode(name)})" if self.num_files > 1 else "" for name in self.files_of(np.array(found))]
             first, second = (f"{position + 1:,}{name}" for position, name in zip(found, names))

@@ -363,6 +363,8 @@ def open_run(
     sizes = with_report or with_sizes
     texts = TextStream([documents], with_ids, sizes, with_report, ranked, notes, budget, journals[0])
     streams = [texts]
+    if resumption is not None and not texts.is_noted:
+        resumption.against.clear()  # it is read after INPUT, of which a loss of power took what had been noted
     if old is None:
         prefix = None if notes is None else "--against: "
         old = TextStream(references, with_ids, notes=prefix, budget=budget, journal=journals[1])

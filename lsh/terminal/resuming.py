@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
-import shutil
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from lsh import files
 from lsh.base.version import __version__
+from lsh.base.wording import counted
 from lsh.engine.saving import SavedRows
 from lsh.storage import disk
 from lsh.storage.journal import Journal, Record
@@ -19,7 +21,11 @@ from lsh.terminal import console
 ENDING = ".resume"
 # Values of the command line that do not change what is read and computed.
 FREE = {"parser", "run", "resume", "num_threads", "max_memory", "temp_dir", "quiet", "verbose", "json"}
-PLACING = "placing"  # the record of a run whose files are complete
+# What may replace the values of a run that ended at a malformed line or a missing text: nothing else was read so far.
+ALLOWING = (("on_bad_line", "skip"), ("missing", "empty"))
+NAMED = ("input", "against")  # such values that name files
+JOURNALS = ("input", "against", "rows")
+PLACING = "placing"  # the record of a run whose files are complete, and whose OUTPUT is a new folder
 
 States = Mapping[str, "tuple[Any, ...] | None"]
 
@@ -48,16 +54,18 @@ class Resumption:
 
     def __init__(self, output: str, given: Mapping[str, Any]) -> None:
         self._output = os.path.normpath(files.local(output))
-        self.folder, self._given = f"{self._output}{ENDING}", dict(given)
+        self.folder, self._given = f"{self._output}{ENDING}", json.loads(json.dumps(given))
         self._run: Journal | None = None
         self._records: list[Record] = []
 
     def is_placed(self) -> bool:
-        """Tell whether a run was killed after it had put OUTPUT, a folder, in its place."""
-        if not os.path.isdir(self._output) or not os.path.isfile(self._path("run")):
+        """Tell whether a run of this command was killed after it had put OUTPUT, a new folder, in its place."""
+        is_there = os.path.isdir(self._output) and files.has_files(self._output)
+        if not is_there or not os.path.isfile(self._path("run")):
             return False
         with Journal(self._path("run")) as run:
-            return any(value == PLACING for value, _ in run.records())
+            values = [value for value, _ in run.records()]
+        return values[-1:] == [PLACING] and _begun(values)["options"] == self._given
 
     def begin(self, opened: ExitStack, folders: Iterable[str]) -> None:
         """Make the folder, or go on with that of a run that was killed; what that one left in `folders` is removed.
@@ -66,7 +74,11 @@ class Resumption:
         ------
         OSError
             If it cannot be written, or another process uses it.
+        ValueError
+            If it is a file.
         """
+        if os.path.lexists(self.folder) and not os.path.isdir(self.folder):
+            raise ValueError(f"--resume makes the folder {self.folder}, where a file or a broken link is; delete that")
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         self._run = opened.enter_context(Journal(self._path("run")))
         self._records = list(self._run.records())
@@ -84,13 +96,16 @@ class Resumption:
             If the folder is of a run with other options or other files.
         """
         assert self._run is not None
-        now = {"version": __version__, "options": self._given, "files": dict(states)}
-        journals = [opened.enter_context(Journal(self._path(name))) for name in ("input", "against", "rows")]
-        if len(self._records) > 1:
-            self._check(self._records[1][0], now)
+        now = {"version": __version__, "options": self._given, "files": json.loads(json.dumps(dict(states)))}
+        own = self._records[0][0]  # records of other runs are ignored
+        journals = [opened.enter_context(Journal(self._path(name), f"{own} {name}")) for name in JOURNALS]
+        before = _begun([value for value, _ in self._records])
+        if before:
+            self._check(before, now)
         else:
             for journal in journals:  # of a run of which nothing is known
                 journal.clear()
+        if before != now:
             self._run.append(now)
         self.input, self.against, rows = journals
         self.rows = SavedRows(rows)
@@ -100,34 +115,49 @@ class Resumption:
 
     def _check(self, before: dict[str, Any], now: dict[str, Any]) -> None:
         """Check that a run of this folder can go on."""
-        anew = f"or delete the folder to begin anew (rm -r {self.folder})"
+        anew = f"or delete the folder to begin anew (rm -r {shlex.quote(self.folder)})"
         if before["version"] != now["version"]:
             versions = f"{before['version']}, and this is {now['version']}"
             raise ValueError(f"{self.folder} is of a run of lsh {versions}; use that version, {anew}")
         for name, value in now["options"].items():
             other = before["options"].get(name)
-            if other != _plain(value):
+            is_new = (name, value) in ALLOWING or (name == "rejects" and before["options"]["on_bad_line"] == "error")
+            if other != value and not is_new and name not in NAMED:
                 shown = f"with {_option(name, other)}, and this one has {_option(name, value)}"
                 raise ValueError(f"{self.folder} is of a run {shown}; give the same options, {anew}")
-        if list(before["files"]) != list(now["files"]):
-            raise ValueError(f"{self.folder} is of a run that reads other files; name the same files, {anew}")
+        for name in (*before["files"], *now["files"]):
+            if name not in now["files"] or name not in before["files"]:
+                what = "does not read" if name in now["files"] else "also reads"
+                raise ValueError(
+                    f"{self.folder} is of a run that {what} {files.shown(name)}; give the same files, {anew}"
+                )
+        if list(before["files"]) != list(now["files"]) or any(
+            before["options"][name] != now["options"][name] for name in NAMED
+        ):
+            problem = f"{self.folder} is of a run whose files are named in another way or order"
+            raise ValueError(f"{problem}; name them in the same way, {anew}")
         for name, state in now["files"].items():
-            if before["files"][name] != _plain(state):
-                raise ValueError(f"{name} has changed since the run of {self.folder} began; restore it, {anew}")
+            if before["files"][name] != state:
+                problem = f"{files.shown(name)} has changed since the run of {self.folder} began"
+                raise ValueError(f"{problem}; restore it, {anew}")
 
     def say(self, documents: int) -> None:
         """Print how many documents were read before."""
         if documents:
-            console.say(f"going on with {self.folder}: {documents:,} documents were read before")
+            console.say(f"going on with {self.folder}: {counted(documents, 'document')} read before")
 
     def placing(self) -> None:
         """Note that all files are complete, and put in their places from now on."""
         assert self._run is not None
-        self._run.append(PLACING)
+        self._run.append(None if os.path.isdir(self._output) else PLACING)
 
     def end(self) -> None:
-        """Delete the folder."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Delete the folder, or what is in the one that a link leads to; the record of the run is the last to go."""
+        for name in (*JOURNALS, "run"):
+            with suppress(OSError):
+                os.unlink(self._path(name))
+        with suppress(OSError):
+            os.rmdir(self.folder)
 
 
 def checked(namespace: argparse.Namespace) -> Resumption | None:
@@ -153,9 +183,9 @@ def checked(namespace: argparse.Namespace) -> Resumption | None:
     return Resumption(output, given)
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as it comes out of JSON."""
-    return list(value) if isinstance(value, tuple) else value
+def _begun(values: Sequence[Any]) -> Any:
+    """Return what the records of a run say of its options and files, empty if nothing."""
+    return next((value for value in reversed(values) if isinstance(value, dict)), {})
 
 
 def _option(name: str, value: Any) -> str:
@@ -163,5 +193,4 @@ def _option(name: str, value: Any) -> str:
     typed = f"--{name.replace('_', '-')}"
     if value is None or value is False:
         return f"no {typed}"
-    shown = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return typed if value is True else f"{typed} {shown}"
+    return typed if value is True else f"{typed} {files.shown(str(value))}"

@@ -22,6 +22,7 @@ from running import OTHER, STORY, done, environment, lsh, refused
 import lsh.engine.corpus as lsh_corpus
 from lsh.files import blocks, lines, records, text_formats
 from lsh.storage.journal import Journal
+from lsh.terminal import resuming
 
 KILLS = 100 if os.environ.get("LSH_TEST_FULL") else 4
 MOST = 40 if KILLS == 100 else 9  # of a run, before it is left to end
@@ -106,8 +107,11 @@ def written(folder: Path) -> dict[str, bytes]:
     return {name: data for name, data in found.items() if FOLDER not in name} | {"size": b"%d" % (len(page) // 1000)}
 
 
-def killed(folder: Path, command: list[str], count: int) -> bool:
-    """Run the command in a process that ends in the middle of a record, after so many; return whether it was killed."""
+def killed(folder: Path, command: list[str], count: int, owner: Any = None, name: str = "") -> bool:
+    """Run the command in a process that ends in the middle of a record, after so many; return whether it was killed.
+
+    With the name of a function of some owner, it ends in place of a call of that one, in which `.lsh-` is named.
+    """
     if (child := os.fork()) == 0:
         left, append = [count], Journal.append
 
@@ -118,10 +122,16 @@ def killed(folder: Path, command: list[str], count: int) -> bool:
                 os.ftruncate(self._file, self._size - 3)
                 os._exit(9)
 
-        Journal.append = ending  # type: ignore[method-assign]
+        real = getattr(owner, name, None)
+
+        def ending_before(*given: Any) -> None:
+            left[0] -= name != "rename" or ".lsh-" in str(given)
+            return real(*given) if left[0] else os._exit(9)
+
+        setattr(owner or Journal, name or "append", ending_before if owner else ending)
         code = 1
         try:
-            code = lsh(folder, *command, "--resume").returncode
+            code = lsh(folder, *command, "--resume", "-q").returncode
         finally:
             os._exit(code)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -132,7 +142,10 @@ def killed(folder: Path, command: list[str], count: int) -> bool:
 @needs_fork
 @pytest.mark.parametrize("form", FORMS)
 def test_a_killed_run_goes_on(tmp_path, monkeypatch, form):
-    """Killed after each number of records, in the middle of the next one, it writes what a run writes that is not."""
+    """Killed after each number of records, in the middle of the next one, it writes what a run writes that is not.
+
+    Sometimes a journal loses its last records, as in a loss of power.
+    """
     for module, name, value in (
         (blocks, "READ_SIZE", 900),
         (lines, "READ_SIZE", 900),
@@ -142,8 +155,8 @@ def test_a_killed_run_goes_on(tmp_path, monkeypatch, form):
         monkeypatch.setattr(module, name, value)
     command = corpus(tmp_path, form)
     before = set(os.listdir(tmp_path))
-    done(tmp_path, *command, "-q")
-    expected = written(tmp_path)
+    notes = [line for line in lsh(tmp_path, *command).stderr.splitlines() if b"ids repeat" in line]
+    expected, draw = written(tmp_path), random.Random(1)
     kills, step = 0, 1
     while step:
         for name in set(os.listdir(tmp_path)) - before:
@@ -151,8 +164,11 @@ def test_a_killed_run_goes_on(tmp_path, monkeypatch, form):
         count = 0
         while count < MOST and killed(tmp_path, command, step):
             count += 1
+            for path in (path for name in resuming.JOURNALS for path in tmp_path.glob(f"*.resume/{name}")):
+                os.truncate(path, max(path.stat().st_size - draw.choice([0, 0, 3, 4000]), 0))
         if count == MOST:
-            done(tmp_path, *command, "--resume", "-q")
+            said = lsh(tmp_path, *command, "--resume").stderr
+            assert [line for line in said.splitlines() if b"ids repeat" in line] == notes
         assert written(tmp_path) == expected
         assert not any(name.startswith(".lsh-") or name.endswith(".resume") for name in os.listdir(tmp_path))
         kills, step = kills + count, 3 * step if count else 0
@@ -168,7 +184,9 @@ def test_nothing_is_read_or_computed_twice(tmp_path, monkeypatch):
     )
     command = ["dedup", "in.jsonl", "-o", "kept.jsonl"]
     assert killed(tmp_path, command, 14)
-    with Journal(str(tmp_path / "kept.jsonl.resume" / "rows")) as rows:
+    with Journal(str(tmp_path / "kept.jsonl.resume" / "run")) as run:
+        own, _ = next(run.records())
+    with Journal(str(tmp_path / "kept.jsonl.resume" / "rows"), f"{own} rows") as rows:
         computed = [value[0] for value, _ in rows.records()][-1]
     hashed, parsed = [], []
     for module, name, counts in (
@@ -183,6 +201,33 @@ def test_nothing_is_read_or_computed_twice(tmp_path, monkeypatch):
     done(tmp_path, *command, "--resume", "-q")
     assert sum(map(len, hashed)) == 200 - computed
     assert len(parsed) <= 1 + sum(map(len, hashed))
+
+
+@needs_fork
+@pytest.mark.parametrize("exists", [False, True])
+def test_killed_while_outputs_are_put_in_place(tmp_path, exists):
+    """A run that has not put all files in place is never taken for one that has, nor one with other options."""
+    for name in "ab":
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(texts(60))))
+    command = ["dedup", "[ab].tsv", "-o", "kept/"]
+    done(tmp_path, *command, "-q")
+    (tmp_path / "kept").rename(tmp_path / "expected")
+    for owner, name, count in ((os, "rename", 1), (os, "rename", 2), (resuming.Resumption, "end", 1)):
+        subprocess.run(["rm", "-rf", "kept", FOLDER], cwd=tmp_path, check=True)
+        if exists:
+            (tmp_path / "kept").mkdir()
+        assert killed(tmp_path, command, count, owner, name) == (exists or count == 1)
+        moved = [path.name for path in (tmp_path / "kept").glob("*.tsv")]
+        if moved and (exists or count == 2):
+            assert "must be a new or an empty folder" in refused(tmp_path, *command, "--resume")
+        else:
+            if moved:
+                assert "must be a new" in refused(tmp_path, *command, "--resume", "--threshold", "0.7")
+            done(tmp_path, *command, "--resume", "-q")
+            assert sorted(os.listdir(tmp_path)) == ["a.tsv", "b.tsv", "expected", "kept"]
+            for one in "ab":
+                path = f"{one}.tsv"
+                assert (tmp_path / "kept" / path).read_bytes() == (tmp_path / "expected" / path).read_bytes()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills processes")
@@ -225,11 +270,22 @@ def test_what_cannot_go_on(tmp_path, monkeypatch):
         f"{folder} is of a run with no --threshold, and this one has --threshold 0.7; give the same options, or "
         in refused(tmp_path, *command, "--resume", "--threshold", "0.7")
     )
+    allowing = "--on-bad-line", "skip", "--rejects", "bad.txt"
+    with monkeypatch.context() as patched:
+        patched.setattr("lsh.terminal.outputs.put_in_place", lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            lsh(tmp_path, *command, "--resume", *allowing)
+    assert "with --rejects bad.txt, and this one has no --rejects; give" in refused(tmp_path, *command, "--resume")
+    command += allowing
     with Journal(str(tmp_path / folder / "run")):
         assert "another process uses it; wait until that one has ended" in refused(tmp_path, *command, "--resume")
     (tmp_path / "in.txt").write_bytes(STORY + b"\n")
     assert f"in.txt has changed since the run of {folder} began; restore it, or delete the folder" in refused(
         tmp_path, *command, "--resume"
+    )
+    (tmp_path / "other.txt").write_bytes(STORY)
+    assert f"{folder} is of a run that does not read other.txt; give the same files, or delete" in refused(
+        tmp_path, "dedup", "other.txt", *command[1:], "--resume"
     )
     with Journal(str(tmp_path / folder / "run")) as run:
         run.clear()  # as if the file was lost

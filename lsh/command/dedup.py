@@ -238,7 +238,12 @@ def run(namespace: argparse.Namespace) -> None:
     if request.index is not None and isinstance(request.matching, Matching) and not request.running.quiet:
         indexing.say_recall(request.index, request.matching.threshold, request.matching.verify)
     inputs.note_memory(request.outputs.written(), request.running.quiet)
-    counts, parameters = _deduplicate(request, watch)
+    try:
+        counts, parameters = _deduplicate(request, watch)
+    except BaseException:  # an interrupt, too
+        if resumption is not None and not request.running.quiet:
+            resumption.say_kept()
+        raise
     counts["seconds"] = watch.ended()
     _print_counts(request, counts, parameters)
 

@@ -57,6 +57,7 @@ class Resumption:
         self.folder, self._given = f"{self._output}{ENDING}", json.loads(json.dumps(given))
         self._run: Journal | None = None
         self._records: list[Record] = []
+        self._is_open = False
 
     def is_placed(self) -> bool:
         """Tell whether a run of this command was killed after it had put OUTPUT, a new folder, in its place."""
@@ -108,7 +109,7 @@ class Resumption:
         if before != now:
             self._run.append(now)
         self.input, self.against, rows = journals
-        self.rows = SavedRows(rows)
+        self.rows, self._is_open = SavedRows(rows), True
 
     def _path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -145,6 +146,11 @@ class Resumption:
         """Print how many documents were read before."""
         if documents:
             console.say(f"going on with {self.folder}: {counted(documents, 'document')} read before")
+
+    def say_kept(self) -> None:
+        """Print that a run which has begun, and failed, can go on."""
+        if self._is_open:
+            console.say(f"{self.folder} has what was read: the same command goes on from there")
 
     def placing(self) -> None:
         """Note that all files are complete, and put in their places from now on."""

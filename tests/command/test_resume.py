@@ -28,6 +28,8 @@ KILLS = 100 if os.environ.get("LSH_TEST_FULL") else 4
 MOST = 40 if KILLS == 100 else 9  # of a run, before it is left to end
 FOLDER = "kept.resume"
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+# Of Python, if another library has threads.
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 
 
 def texts(count: int) -> list[str]:

@@ -8,6 +8,7 @@ import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from fnmatch import fnmatch
 from typing import Any
 
 from lsh import files
@@ -186,7 +187,13 @@ def checked(namespace: argparse.Namespace) -> Resumption | None:
         if path == files.STANDARD or files.pipe_of(path) is not None:
             raise ValueError(f"--resume requires files that can be read again, got {files.shown(path)}")
     given = {name: value for name, value in vars(namespace).items() if name not in FREE}
-    return Resumption(output, given)
+    found = Resumption(output, given)
+    for path in namespace.input:
+        pattern = os.path.normpath(path)
+        if fnmatch(found.folder, pattern) and pattern.count(os.sep) == found.folder.count(os.sep):
+            problem = f"{files.shown(path)} would match {found.folder}, where --resume keeps what was read"
+            raise ValueError(f"{problem}; write OUTPUT to another folder")
+    return found
 
 
 def _begun(values: Sequence[Any]) -> Any:

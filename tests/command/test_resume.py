@@ -305,3 +305,5 @@ def test_what_cannot_go_on(tmp_path, monkeypatch):
         (["-o", "x.txt", "--measure", "containment"], "--resume cannot be combined with --measure containment"),
     ):
         assert problem in refused(tmp_path, "dedup", "in.txt", "--resume", *given)
+    problem = "./*.txt* would match x.txt.resume, where --resume keeps what was read; write OUTPUT to another folder"
+    assert problem in refused(tmp_path, "dedup", "./*.txt*", "-o", "x.txt", "--resume")

@@ -29,7 +29,19 @@ STAGES = ("sketch", "link", "components", "members", "decide")
 RANGE_BITS = 4  # of a key, after those of its part: keys of a range are linked at once
 TASK_BITS = 40  # of the number of a document within its task
 HELD_BYTES = 1 << 28  # of rows that a task holds before it writes them
+LINKS = 1 << 18  # that are looked at at once
+LEAST_HELD = 1 << 24  # bytes of nodes before repeated ones are dropped
 MIXER = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _distinct(parts: list[Array]) -> Array:
+    """Return the numbers of arrays, each once, ascending; the list is empty then."""
+    every = np.concatenate(parts)
+    parts.clear()
+    every.sort()
+    is_new = np.ones(len(every), np.bool_)
+    np.not_equal(every[1:], every[:-1], out=is_new[1:])
+    return every[is_new]
 
 
 def _ended(stage: str, rank: int, world_size: int) -> str:
@@ -197,25 +209,28 @@ class SharedRun:
         """Number the connected components."""
         self.check()
         self._begin("components", 0, 1)
-        every = np.empty(sum(len(b) for _, b in self._links()), np.int64)
-        filled = 0
-        for _, b in self._links():  # each node is the b of a link
-            every[filled : filled + len(b)] = b
-            filled += len(b)
-        every.sort()
-        is_new = np.ones(len(every), np.bool_)
-        np.not_equal(every[1:], every[:-1], out=is_new[1:])
-        nodes = every[is_new]
-        del every, is_new
+        nodes = self._nodes()
         numbered = (np.stack([np.searchsorted(nodes, a), np.searchsorted(nodes, b)], 1) for a, b in self._links())
         least = tasks.least_numbers(len(nodes), (pairs.astype(np.int32) for pairs in numbered))
         self._write("components", pa.table({"node": nodes, "component": nodes[least]}))
         self._end("components", 0, 1)
 
+    def _nodes(self) -> Array:
+        """Return the nodes of all links, each once, ascending: each is the b of a link, in each part that links it."""
+        parts, held = [np.empty(0, np.int64)], 0
+        for _, b in self._links():
+            parts.append(b)
+            held += b.nbytes
+            if held > max(LEAST_HELD, parts[0].nbytes // 2):
+                parts, held = [_distinct(parts)], 0
+        return _distinct(parts)
+
     def _links(self) -> Iterator[tuple[Array, Array]]:
-        for rows in self._read("links"):
-            rows = rows.filter(rows["b"].is_valid())  # others are counts
-            yield rows["a"].to_numpy(), rows["b"].to_numpy()
+        for table in self._read("links"):
+            for start in range(0, len(table), LINKS):
+                rows = table.slice(start, LINKS)
+                rows = rows.filter(rows["b"].is_valid())  # others are counts
+                yield rows["a"].to_numpy(), rows["b"].to_numpy()
 
     def members(self, tables: Iterable[pa.Table], rank: int, world_size: int) -> None:
         """Write the documents of a task that are in a component, of tables (text, path, priority, id)."""

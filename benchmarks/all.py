@@ -1,4 +1,4 @@
-"""Run all benchmarks, then write the chart and the tables of the READMEs, docs/scale, choosing, passages and crawls.md.
+"""Run all benchmarks, then write the chart and the tables of the READMEs and of the pages in docs/ that have some.
 
 `--only kernels,peers` runs these two only. `--render` runs none and writes tables and chart from the stored results.
 `--quick` checks the headline figures in under five minutes on a quiet machine: it measures them again, prints them
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from adapters import datatrove_minhash
 from harness import figure, table, where
 from passages import stages
 from passages.tables import contained_table, passage_peer_table, passages_table
@@ -50,6 +51,7 @@ PARTS = {
         "store/crawls.py",
         "spark/spark.py",
         "spark/flat.py",
+        "adapters/datatrove_minhash.py",
     )
 }
 QUICK = {
@@ -534,6 +536,7 @@ TABLES = {
     FOLDER.parent / "docs" / "choosing.md": choosing.TABLES,
     FOLDER.parent / "docs" / "passages.md": stages.TABLES,
     FOLDER.parent / "docs" / "crawls.md": crawls.TABLES,
+    FOLDER.parent / "docs" / "datatrove.md": {"datatrove_minhash": datatrove_minhash.minhash_table},
 }
 
 

@@ -28,6 +28,9 @@ REQUIREMENTS = {
     "gaoya": ["gaoya==0.2.*", "numpy"],
     "text-dedup": ["text-dedup==0.4.*"],
     "datatrove": ["datatrove==0.10.*", "orjson", "regex", "tokenizers", "spacy", "xxhash<4"],  # it passes str to xxhash
+    "datatrove-steps": [  # for adapters/datatrove_minhash.py
+        *(str(harness.REPOSITORY), "datatrove==0.10.*", "orjson", "regex", "spacy", "xxhash<4", "pyarrow")
+    ],
     "dolma": ["dolma==1.2.*"],  # for passages/passage_peers.py
     "decontaminate": ["decontaminate==0.3.*"],  # for passages/contained.py, as the next one
     "datatrove-decont": ["datatrove[decont]==0.10.*", "orjson", "regex", "tokenizers", "spacy", "xxhash<4"],

@@ -85,8 +85,11 @@ def shingle_sets(texts: Sequence[bytes]) -> ShingleSets:
         for i in np.flatnonzero((sizes > 0) & (sizes < N)).tolist()
     ]
     keys = np.unique(np.concatenate([keys, np.array(short, np.uint64)]))
-    owner = (keys >> np.uint64(CODE_BITS)).astype(np.int64)
-    keys &= np.uint64(2**CODE_BITS - 1)
+    return ranked((keys >> np.uint64(CODE_BITS)).astype(np.int64), keys & np.uint64(2**CODE_BITS - 1))
+
+
+def ranked(owner: Array, keys: Array) -> ShingleSets:
+    """Return the sets of shingles that are given by number, each once, with the documents that have them, ascending."""
     values, number, frequency = np.unique(keys, return_inverse=True, return_counts=True)
     rank = np.empty(len(values), np.int64)
     rank[np.argsort(frequency, kind="stable")] = np.arange(len(values))
@@ -149,7 +152,11 @@ def candidates(sets: ShingleSets, threshold: float) -> Iterator[tuple[int, Array
 
 def join(texts: Sequence[bytes], threshold: float = THRESHOLD) -> list[tuple[int, int, float]]:
     """Return all pairs (i, j, similarity), i < j, with an exact Jaccard similarity >= `threshold`, ascending."""
-    sets = shingle_sets(texts)
+    return similar(shingle_sets(texts), threshold)
+
+
+def similar(sets: ShingleSets, threshold: float) -> list[tuple[int, int, float]]:
+    """Return all pairs of documents whose sets have an exact Jaccard similarity >= `threshold`, as `join` does."""
     if not len(sets.documents):
         return []
     return decided(sets, candidates(sets, threshold), threshold)

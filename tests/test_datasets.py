@@ -18,7 +18,10 @@ from lsh.text import collections
 
 datasets = pytest.importorskip("datasets", reason="datasets is not installed; see .ci/requirements-remote.txt")
 
-pytestmark = pytest.mark.filterwarnings("ignore:Specifying null_placement:FutureWarning")  # of datasets' own sort
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Specifying null_placement:FutureWarning"),  # of datasets' own sort
+    pytest.mark.filterwarnings("ignore:Discarding nonzero nanoseconds:UserWarning"),  # of streams of datasets 4.0
+]
 
 STORY = "the ferry left the harbour at nine with two hundred passengers and a brass band on board"
 

@@ -65,7 +65,8 @@ def filtered(run: adapter.LshRun, parts: list[list[Document]], others: int, **op
 @pytest.mark.parametrize(("count", "others", "parts"), [(1, 1, 1), (3, 2, 8), (7, 20, 16)])
 def test_the_documents_of_the_library_stay(tmp_path, monkeypatch, keep, count, others, parts):
     """In the order of the files, whatever the number of tasks and parts, and how often a task writes."""
-    monkeypatch.setattr("lsh.stages.shared.HELD_BYTES", others << 14)
+    for name, size in (("HELD_BYTES", others << 14), ("LINKS", others)):
+        monkeypatch.setattr(f"lsh.stages.shared.{name}", size)
     documents = texts(400)
     order = sorted(range(400), key=lambda number: (number % 7, number))
     priority = [stars(number) for number in order] if keep == "stars" else keep
@@ -79,6 +80,20 @@ def test_the_documents_of_the_library_stay(tmp_path, monkeypatch, keep, count, o
     for document, kept, similarity, _ in result.removed.tolist():
         (gone,) = [one for part in split for one in part if one.id == names[document]]
         assert (gone.metadata["lsh_kept_id"], gone.metadata["lsh_similarity"]) == (names[kept], similarity)
+
+
+def test_an_object_store_has_the_folder_of_a_run():
+    import fsspec
+
+    documents = texts(200)
+    order = sorted(range(200), key=lambda number: (number % 7, number))
+    result = lsh.deduplicate([documents[number] for number in order], 0.7)
+    kept = filtered(adapter.LshRun("memory://bucket/work", 0.7, parts=4), shards(documents, 2), 3)
+    assert {one.id for part in kept for one in part} == {f"d{order[number]}" for number in result.kept}
+    store = fsspec.filesystem("memory")
+    assert {name.partition("/work/")[2].partition("/")[0] for name in store.find("/bucket")} >= {"keys", "removed"}
+    assert not [name for name in store.find("/bucket") if name.endswith(".part")]  # nothing is renamed there
+    store.rm("/bucket", recursive=True)
 
 
 def written(folder: Path) -> list[tuple[str, int]]:
@@ -163,9 +178,20 @@ def test_documents_that_are_like_those_of_an_index(tmp_path):
     known = texts(50)
     with lsh.Index.create(tmp_path / "known", threshold=0.8) as index:
         index.add_docs(known, [f"k{number}" for number in range(50)])
-    documents = [Document(text, str(number)) for number, text in enumerate([known[3], "a text of its own", known[7]])]
-    step = adapter.LshIndexFilter(str(tmp_path / "known"), 0.8)
-    assert [one.id for one in step(iter(documents))] == ["1"]
+    near = known[3] + " more"
+    documents = [Document(text, str(number)) for number, text in enumerate([near, "a text of its own", known[7]])]
+
+    def stay(*options):
+        return [one.id for one in adapter.LshIndexFilter(*options)(iter(documents))]
+
+    assert stay(str(tmp_path / "known"), 0.8) == ["1"]
+    assert stay(str(tmp_path / "known")) == ["0", "1"]
+    with pytest.raises(ValueError, match=r"threshold=0.5 has a recall of .*, which are for 0.8; use threshold=0.8 or"):
+        stay(str(tmp_path / "known"), 0.5)
+    with lsh.Screen.create(tmp_path / "screen", reject=1.0) as screen:
+        screen.submit_docs(known, range(50))
+    assert stay(str(tmp_path / "screen")) == ["0", "1"]
+    assert stay(str(tmp_path / "screen"), 0.5) == ["1"]
 
 
 def test_what_does_not_fit_together(tmp_path):

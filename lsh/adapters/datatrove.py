@@ -179,7 +179,7 @@ class LshLink(_Step):
 
 
 class LshComponents(_Step):
-    """The third step, of one task: number the components, with 30 bytes of memory for each document in one."""
+    """The third step, of one task: number the components, with 26 bytes of memory for each document in one."""
 
     def __call__(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:
         """Run the step."""

@@ -26,7 +26,7 @@ from lsh.sketch.bands import Bands
 from lsh.storage import compression
 from lsh.storage.locations import location
 from lsh.store.index import Index
-from lsh.store.screen import Screen
+from lsh.store.screen import Screen, rejecting
 from lsh.text.shingling import Shingles
 
 if TYPE_CHECKING:
@@ -232,7 +232,8 @@ def index_filter(path: str, threshold: float | None = None, text_field: str = "t
     path : str
         The folder of the index, which each worker opens for reading.
     threshold : float, optional
-        The similarity from which a document is left out. Default: as stored with the index by a screen, else 0.9.
+        The similarity from which a document is left out; the index must be made for it, or for a lower one. Default:
+        the ``reject`` of the screen, if the index is that of one, else 0.9.
     text_field : str, optional
         The column of the texts.
 
@@ -262,7 +263,7 @@ def index_filter(path: str, threshold: float | None = None, text_field: str = "t
 @lru_cache(maxsize=4)
 def _screen(path: str, threshold: float | None) -> Screen:
     """Return the screen of an index, which a process opens once."""
-    return Screen(Index.open(path), threshold, threshold, top=1)
+    return rejecting(Index.open(path), threshold)
 
 
 def _check_installed() -> None:

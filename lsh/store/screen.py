@@ -111,8 +111,7 @@ class Screen:
             stored.get("recommend", RECOMMEND) if recommend is None else recommend,
         )
         self._top = checks.whole_number("top", top, 1)
-        recall, _ = index._recalls(self._recommend, "exact" if index._verifies else "sketch")
-        _check_recall(recall, index.plan, self._recommend)
+        _check_index(index, "recommend", self._recommend)
 
     @classmethod
     def create(
@@ -189,7 +188,7 @@ class Screen:
             hasher, bands, threshold, planned, shingles, num_seeds, random_state, sketch, texts, period
         )
         found = bands_recall(parameters, recommend, texts is not None)
-        _check_recall(found, parameters.plan, recommend)
+        _check_recall("recommend", recommend, found, parameters.plan)
         if texts is None:
             warn_without_texts(parameters)
         index = Index._made(path, parameters, lookup, {NOTE: {"reject": reject, "recommend": recommend}})
@@ -406,13 +405,27 @@ class Screen:
         return Verdict("reject" if matches[0].similarity >= self._reject else "similar", matches)
 
 
-def _check_recall(recall: float, plan: Plan, recommend: float) -> None:
+def rejecting(index: Index, threshold: float | None = None) -> Screen:
+    """Return a screen that rejects from `threshold`, by default from what is stored, and recommends nothing else."""
+    if threshold is None:
+        threshold = index._note.get(NOTE, {}).get("reject", REJECT)
+    similarity = checks.fraction("threshold", threshold, zero=False)
+    _check_index(index, "threshold", similarity)
+    return Screen(index, similarity, similarity, top=1)
+
+
+def _check_index(index: Index, name: str, similarity: float) -> None:
+    recall, _ = index._recalls(similarity, "exact" if index._verifies else "sketch")
+    _check_recall(name, similarity, recall, index.plan)
+
+
+def _check_recall(name: str, similarity: float, recall: float, plan: Plan) -> None:
     remedy = errors.message("use more bands, narrower ones, or a higher recall")
-    if recommend < plan.threshold:
-        wanted, least = errors.Parameter("recommend", recommend), errors.Parameter("recommend", plan.threshold)
+    if similarity < plan.threshold:
+        wanted, least = errors.Parameter(name, similarity), errors.Parameter(name, plan.threshold)
         remedy = "use " + least + " or more, or create an index for " + wanted
         remedy += " (Screen.create, lsh index create --screen)"
-    check_recall("recommend", recommend, recall, plan, remedy)
+    check_recall(name, similarity, recall, plan, remedy)
 
 
 def _thresholds(reject: object, recommend: object) -> tuple[float, float]:

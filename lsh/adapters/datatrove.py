@@ -253,14 +253,15 @@ class LshFilter(_Step):
 
 
 class LshIndexFilter:
-    """A step that leaves out documents that are similar to one of an index, such as that of a `Screen`.
+    """A step that leaves out documents that are similar to one of an index.
 
     Parameters
     ----------
     path : str
-        The folder of the index, which each task opens for reading.
+        The folder of the index, which each task opens for reading: of `Index.create` or `Screen.create`.
     threshold : float, optional
-        The similarity from which a document is left out. Default: as stored with the index by a screen, else 0.9.
+        The similarity from which a document is left out; the index must be made for it, or for a lower one. Default:
+        the ``reject`` of the screen, if the index is that of one, else 0.9.
     exclusion_writer : datatrove.pipeline.writers.disk_base.DiskWriter, optional
         Writes the documents that are left out, with ``lsh_kept_id`` and ``lsh_similarity`` in their metadata.
     """
@@ -271,10 +272,10 @@ class LshIndexFilter:
     def __call__(self, data: Any, rank: int = 0, world_size: int = 1) -> Iterator[Any]:
         """Yield the documents of a task that are not similar to one of the index."""
         from lsh.store.index import Index
-        from lsh.store.screen import Screen
+        from lsh.store.screen import rejecting
 
         with Index.open(self.path) as index, self.exclusion_writer or nullcontext() as writer:
-            screen = Screen(index, self.threshold, self.threshold, top=1)
+            screen = rejecting(index, self.threshold)
             for batch in _in_batches(data):
                 for document, verdict in zip(batch, screen.check_docs([one.text for one in batch])):
                     if verdict.decision != "reject":

@@ -8,6 +8,9 @@ must be the same bytes, and the removed documents, their witnesses and the count
 dumps, must be the same. A copy, byte for byte, of a removed document of an earlier dump may have another witness, one
 that is more similar.
 
+Before each dump, only what it reads is in the memory of the system: else that would be full of the files of all dumps,
+and each command would take time to make room.
+
     python benchmarks/store/crawls.py [FOLDER] [--dumps 12] [--documents 200000]    # six minutes, 15 GB of disk
 """
 
@@ -59,9 +62,23 @@ def write_dump(path: Path, corpus: corpora.Synthetic, start: int, stop: int) -> 
     return size
 
 
+def settle(folder: Path, *needed: str) -> None:
+    """Write all files to the disk, and let the system forget them, but for those that are needed."""
+    os.sync()
+    for path in filter(Path.is_file, folder.rglob("*")):
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    for name in needed:
+        for path in filter(Path.is_file, [folder / name, *(folder / name).glob("*")]):
+            with path.open("rb") as file:
+                while file.read(1 << 24):
+                    pass
+
+
 def month(folder: Path, name: str, index: str, prefix: str = "") -> dict[str, Any]:
     """Deduplicate a dump against an index and add what is kept; return the cost of both."""
     new, tables = f"{prefix}new-{name}.jsonl", [f"{prefix}removed-{name}.tsv", f"{prefix}copies-{name}.tsv"]
+    settle(folder, index, f"{name}.jsonl")
     options = ["--against-index", index, "-o", new, "--removed", tables[0], "--copies", tables[1]]
     return {"dedup": run(folder, "dedup", f"{name}.jsonl", *options), "add": run(folder, "index", "add", index, new)}
 
@@ -73,7 +90,6 @@ def by_turns(folder: Path, names: list[str]) -> dict[str, list[dict[str, Any]]]:
         for name in names:
             shutil.rmtree(folder / "trial.index", ignore_errors=True)
             shutil.copytree(folder / f"before-{name}.index", folder / "trial.index")
-            os.sync()  # so that the copy is not written in the time of the next command
             found[name].append(month(folder, name, "trial.index", "again-"))
     return found
 

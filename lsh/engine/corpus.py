@@ -249,10 +249,8 @@ class Corpus:
             return stop, found, raw.num_missing
 
         done = 0
-        for stop, (keys, *rows), missing in known or ():
-            for column, more in zip([*self.keys, *columns], [*keys, *rows]):
-                column.append(more)
-            self.num_missing += missing
+        for stop, found, missing in known or ():
+            self._append(columns, found, missing)
             done = stop
         if known is not None:
             for collection in self.collections:
@@ -261,7 +259,6 @@ class Corpus:
         for stop, found, missing in map_in_order(arrays_of, batches(), self.num_threads, size_of, MAX_READ):
             if saved is not None:
                 saved.append((stop, found, missing))
-            keys, *rows = found
             if total is None and stop // DOCUMENTS_STEP > len(flags) // DOCUMENTS_STEP:
                 self._check_bound(stop, growing=True)
                 expected = self._expected() or 0
@@ -269,9 +266,7 @@ class Corpus:
                     column.expect(expected)
                 if stops_early and stop > self._planned and self._is_outgrown(stop):
                     return True
-            for column, more in zip([*self.keys, *columns], [*keys, *rows]):
-                column.append(more)
-            self.num_missing += missing
+            self._append(columns, found, missing)
             self.report("fingerprints", stop, total)
         self.has_shingles = flags.read()
         flags.free()
@@ -281,6 +276,13 @@ class Corpus:
         self._check_bound(self.total)
         budget.trim()
         return self._is_outgrown(self.total)
+
+    def _append(self, columns: list[SpilledColumn], found: list[Array], missing: int) -> None:
+        """Append the rows of some documents: their keys, and those of other columns."""
+        keys, *rows = found
+        for column, more in zip([*self.keys, *columns], [*keys, *rows]):
+            column.append(more)
+        self.num_missing += missing
 
     def append_sketches(self, rows: Array) -> None:
         """Append the sketches or fingerprints of some documents."""

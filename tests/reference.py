@@ -686,10 +686,12 @@ def decide(
     limit: int,
     references: set[int],
     clusters: str,
-) -> Deduplicated:
+    copied: set[int],
+) -> tuple[Deduplicated, dict[int, list[tuple[int, float, bool]]]]:
     """Keep a document unless an earlier kept document in one of its buckets `places` is similar.
 
     With "components", keep the earliest document of each connected component of similar pairs. References are kept.
+    Return also, for removed documents that are `copied`, more similar ones that are kept later, in order.
     """
     result = Deduplicated([], {}, 0, [])
     members: dict[object, list[int]] = defaultdict(list)  # the documents of each bucket that later ones may meet
@@ -713,7 +715,17 @@ def decide(
     for i, time in zip(order, components(len(order), pairs)) if clusters == "components" else ():
         if order[time] != i and i not in references:
             result.removed[i] = order[time], similarity.exact(i, order[time]), False
-    return result
+    better: dict[int, list[tuple[int, float, bool]]] = {i: [row] for i, row in result.removed.items() if i in copied}
+    members.clear()
+    for i in order if clusters == "representative" else ():
+        met = {j for place in places[i] for j in members[place][:limit]} if i not in result.removed else set()
+        result.capped += sum(max(0, len(members[place]) - limit) for place in places[i] if i not in result.removed)
+        for j in met:
+            if (similarity(i, j) or 0.0) > better[j][-1][1]:
+                better[j].append((i, similarity.exact(i, j), False))
+        for place in places[i] if i in better else ():
+            members[place].append(i)
+    return result, better
 
 
 def deduplicate(
@@ -756,14 +768,17 @@ def deduplicate(
     leaders, left_out = list(leader.values()), 0
     if places and low_bits_of[0]:
         places, left_out = grouped(leaders, places, rows, *low_bits_of, new, link_limit)
-    result = decide(leaders, places, least, similarity, limit, set(range(new, len(texts))), clusters)
+    copied = {leader[as_bytes(texts[i])] for i in order if leader[as_bytes(texts[i])] != i}
+    references = set(range(new, len(texts)))
+    result, better = decide(leaders, places, least, similarity, limit, references, clusters, copied)
     result.capped += left_out
 
+    when = {i: time for time, i in enumerate(order)}
     for i in order:
         first = leader[as_bytes(texts[i])]
         if i != first and i < new:
-            kept, value, _ = result.removed.get(first, (first, 1.0, True))
-            result.removed[i] = kept, value, kept == first
+            rows = [row for row in better.get(first, [(first, 1.0, True)]) if when[row[0]] < when[i]]
+            result.removed[i] = rows[-1]
     result.kept = [i not in result.removed for i in range(new)]
     return result
 

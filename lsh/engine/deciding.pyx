@@ -10,12 +10,14 @@ of the walk within each.
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.math cimport fmax, fmin
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from lsh.links.comparing cimport FILTERED, RUN, Similarity
 from lsh.links.families cimport Family
 from lsh.base.components cimport find, flatten, root_of, unite
+from lsh.base.memory cimport resize
 
 import threading
 
@@ -139,6 +141,8 @@ cdef class ClusterState:
     references : numpy.ndarray, optional
         int32, shape ``(n,)``: 1 for the documents that others are compared with, which are kept without being compared,
         0 for those that are compared with these only. Default: all are compared with those that are kept.
+    copied : numpy.ndarray, optional
+        bool, shape ``(n,)``: the documents of which there are copies; see `GreedyClusterer.look_again`.
 
     Notes
     -----
@@ -156,6 +160,7 @@ cdef class ClusterState:
     cdef int32_t[::1] parents          # of the walk over components: see base/components.pxd; None of the other
     cdef int32_t[:, ::1] runs          # likewise: by band and member, how many up to it are known to be connected
     cdef const int32_t[::1] references
+    cdef const uint8_t[::1] copied
     cdef Py_ssize_t num_references
     cdef Py_ssize_t limit
     cdef Py_ssize_t family
@@ -167,9 +172,10 @@ cdef class ClusterState:
     def __cinit__(self, int32_t[:, ::1] links not None, int32_t[:, ::1] members not None, ranks not None,
                   Py_ssize_t num_references, double threshold, Py_ssize_t limit, int32_t[:, ::1] runs,
                   Py_ssize_t family, size_t bits, size_t family_bytes,
-                  double floor=0.0, map=map, const int32_t[::1] references=None):
+                  double floor=0.0, map=map, const int32_t[::1] references=None, copied=None):
         cdef Py_ssize_t count = links.shape[1]
         self.buckets, self.members, self.references = links, members, references
+        self.copied = None if copied is None else copied.view(np.uint8)
         self.ranks = np.ascontiguousarray(ranks, np.int32)
         self.count, self.num_references, self.limit = count, num_references, limit
         self.threshold, self.floor = threshold, floor
@@ -249,6 +255,16 @@ cdef struct Near:
 _NEAR = np.dtype([("document", "i4"), ("other", "i4"), ("band", "i4"), ("rank", "i4"), ("value", "f8")])
 
 
+cdef struct Better:
+    # A document that is kept after a removed one, and more similar to it than its witness and all before.
+    int32_t document
+    int32_t kept
+    double value
+
+
+_BETTER = np.dtype([("document", "i4"), ("kept", "i4"), ("value", "f8")])
+
+
 cdef class GreedyClusterer:
     """Decide document by document which are kept.
 
@@ -296,6 +312,13 @@ cdef class GreedyClusterer:
     cdef Py_ssize_t num_near
     cdef Py_ssize_t least_near         # the least of them, once they are NEAR
     cdef double floor                  # of the state when `run` began
+    cdef bint is_again                 # the members are those of `look_again`
+    cdef Better *improved
+    cdef Py_ssize_t num_improved, room_improved
+    cdef int32_t[::1] latest           # by document the last one of `improved`, or -1; None before `look_again`
+
+    def __dealloc__(self):
+        free(self.improved)
 
     def __cinit__(self, Similarity similarity not None, ClusterState state not None):
         cdef Py_ssize_t count = state.count
@@ -306,7 +329,7 @@ cdef class GreedyClusterer:
         self.num_references, self.limit, self.threshold = state.num_references, state.limit, state.threshold
         self.stamp = np.full(count, -1, np.int32)
         self.found, self.found_in = np.empty(count, np.int32), np.empty(count, np.int32)
-        self.next = -1
+        self.next, self.latest = -1, None
 
     def run(self, Py_ssize_t start, Py_ssize_t stop):
         """Decide documents from `start` on, but not from `stop` on; to be called over all of a component in turn.
@@ -316,15 +339,69 @@ cdef class GreedyClusterer:
         int
             The document to continue with; earlier than `stop` after a certain amount of work.
         """
+        self.is_again = False
+        if start != self.next:
+            self._begin_members(start, stop)
+        return self._run(start, stop)
+
+    def look_again(self, Py_ssize_t start, Py_ssize_t stop):
+        """Find better witnesses for later copies of removed documents; to be called as `run` is, after it.
+
+        A copy of a document that is removed has as its witness the most similar document that is kept before the copy,
+        which may come after the first copy. So here documents that are kept are compared with the removed ones before
+        them that have copies, which are the members of the buckets now. `better` returns what was found.
+        """
+        self.is_again = True
+        if start != self.next:
+            if not self._needs_look(start, stop):
+                return stop
+            if self.latest is None:
+                self.latest = np.full(self.all.count, -1, np.int32)
+            self._begin_members(start, stop)
+        return self._run(start, stop)
+
+    cdef bint _needs_look(self, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+        """Whether there are copies of removed documents from `start` on."""
+        cdef Py_ssize_t document
+        if self.all.copied is not None and self.parents is None:
+            for document in range(start, stop):
+                if self._is_member(document):
+                    return True
+        return False
+
+    def better(self):
+        """Return documents, later ones that are kept, and their similarity: as arrays, for `look_again`.
+
+        The rows of a document are in the order of the walk; each is more similar than those before and the witness.
+        """
+        size = self.num_improved * <Py_ssize_t> sizeof(Better)
+        found = np.frombuffer(PyBytes_FromStringAndSize(<const char *> self.improved, size), _BETTER)
+        return found["document"], found["kept"], found["value"]
+
+    cdef int _begin_members(self, Py_ssize_t start, Py_ssize_t stop) except -1:
+        """Begin with buckets that have no members, for documents from `start` to `stop`."""
+        cdef Py_ssize_t band, document
+        cdef int32_t place
+        self.first, self.stop, self.kept, self.family, self.is_too_large = start, stop, 0, None, False
+        with nogil:
+            for band in range(self.buckets.shape[0] if self.is_again else 0):
+                for document in range(start, stop):
+                    place = place_of(self.buckets[band, document])
+                    if 0 <= place < self.members.shape[1]:
+                        self.members[band, place] = 0
+        return 0
+
+    cdef Py_ssize_t _run(self, Py_ssize_t start, Py_ssize_t stop) except -1:
         cdef Py_ssize_t document = start
         cdef int64_t before = self.similarity.work
         self._begin()
-        if start != self.next:
-            self.first, self.stop, self.kept, self.family, self.is_too_large = start, stop, 0, None, False
         try:
             with nogil:
                 while document < stop and self.similarity.work - before <= RUN:
-                    self._decide(<int32_t> document)
+                    if self.is_again:
+                        self._look_again(<int32_t> document)
+                    else:
+                        self._decide(<int32_t> document)
                     document += 1
         finally:
             self._end()
@@ -376,37 +453,90 @@ cdef class GreedyClusterer:
         return number_of(&self.members[band, 0], self.members.shape[1], place_of(self.buckets[band, document]))
 
     cdef int _decide(self, int32_t document) except -1 nogil:
-        cdef Py_ssize_t band, met = 0, over = 0
-        cdef int32_t best = -1, number
+        cdef Py_ssize_t met, over
+        cdef int32_t best = -1
         cdef double most = 0.0
         cdef bint is_reference = self.references is not None and self.references[document]
         if self.ranks[document] >= self.num_references and not is_reference:
-            for band in range(self.buckets.shape[0]):
-                number = self._number(band, document)
-                over += max(<Py_ssize_t> 0, number - self.limit)
-                met += number
+            met = self._met(document, &over)
             if self.parents is not None:
                 self._connect(document)
             elif self._is_in_family(document, met):
                 over = max(<Py_ssize_t> 0, self.kept - self.limit)
-                self._compare_with_family(document, &best, &most)
+                self._judge_all(document, self._gather_family(document, self._least()), &best, &most)
             elif met:
-                self._compare(document, &best, &most)
+                self._judge_all(document, self._gather(document), &best, &most)
             self.left_out += over
         if best >= 0:
             self.witness[document], self.value[document] = best, most
             return 0
         if self.references is not None and not is_reference:
             return 0
-        self.kept += 1  # from now on, documents are compared with it
+        return self._enter(document)
+
+    cdef Py_ssize_t _met(self, int32_t document, Py_ssize_t *over) noexcept nogil:
+        """The size of the buckets of a document in all; in `over` how many members are beyond the limit."""
+        cdef Py_ssize_t band, met = 0
+        cdef int32_t number
+        over[0] = 0
+        for band in range(self.buckets.shape[0]):
+            number = self._number(band, document)
+            over[0] += max(<Py_ssize_t> 0, number - self.limit)
+            met += number
+        return met
+
+    cdef int _enter(self, int32_t document) except -1 nogil:
+        """Make a document a member of its buckets: from now on, documents are compared with it."""
+        cdef Py_ssize_t band
+        self.kept += 1
         for band in range(self.buckets.shape[0]):
             enter(&self.members[band, 0], self.members.shape[1], self.buckets[band, document], document)
         if self.family is not None:
             self._add(document)
         return 0
 
-    cdef Py_ssize_t _gather(self, int32_t document) noexcept nogil:
-        """Collect the members that share a bucket with a document."""
+    cdef bint _is_member(self, Py_ssize_t document) noexcept nogil:
+        """Whether others are compared with a document, which has been decided."""
+        if self.is_again:
+            return self.witness[document] >= 0 and self.all.copied[document]
+        return self.witness[document] < 0 and (self.references is None or self.references[document])
+
+    cdef int _look_again(self, int32_t document) except -1 nogil:
+        """Compare a document that is kept with those before it that are removed and have copies."""
+        cdef Py_ssize_t i, met, over, found
+        cdef int32_t other
+        cdef double value
+        if self._is_member(document):
+            return self._enter(document)
+        met = self._met(document, &over) if self.witness[document] < 0 else 0
+        if met == 0:
+            return 0
+        if self._is_in_family(document, met):
+            found = self._gather_family(document, self.threshold)
+        else:
+            found = self._gather(document)
+        self.left_out += over
+        for i in range(found):
+            other = self.found[i]
+            value = self.value[other] if self.latest[other] < 0 else self.improved[self.latest[other]].value
+            self.similarity.expect(&self.found[i], found - i)
+            self._improve(other, document, value, self.similarity.exact(document, other, value))
+        return 0
+
+    cdef int _improve(self, int32_t document, int32_t kept, double before, double value) except -1 nogil:
+        """Note that a later document is more similar than the witness, if it is."""
+        if value <= before:
+            return 0
+        if self.num_improved == self.room_improved:
+            self.room_improved = 2 * self.room_improved + 64
+            self.improved = <Better *> resize(self.improved, self.room_improved, sizeof(Better))
+        self.latest[document] = <int32_t> self.num_improved
+        self.improved[self.num_improved] = Better(document, kept, value)
+        self.num_improved += 1
+        return 0
+
+    cdef Py_ssize_t _gather(self, int32_t document) except -1 nogil:
+        """Collect the members that share a bucket with a document and pass the filter."""
         cdef Py_ssize_t band, found = 0
         cdef int32_t place, at
         cdef uint32_t other
@@ -419,14 +549,9 @@ cdef class GreedyClusterer:
                     self.stamp[other] = document
                     self.found[found], self.found_in[found] = <int32_t> other, <int32_t> band
                     found += 1
-        return found
-
-    cdef int _compare(self, int32_t document, int32_t *best, double *most) except -1 nogil:
-        """Compare a document with the members that share a bucket with it."""
-        cdef Py_ssize_t found = self._gather(document)
         found = self.similarity.pass_filter(document, &self.found[0], &self.found_in[0], found)
         self.compared += found
-        return self._judge_all(document, found, best, most)
+        return found
 
     cdef int _judge_all(self, int32_t document, Py_ssize_t found, int32_t *best, double *most) except -1 nogil:
         """Take the similarities to the documents that were found into account."""
@@ -463,8 +588,7 @@ cdef class GreedyClusterer:
             self.family = Family(self.similarity, self.first, self.stop, max(min(2 * self.all.bits, 8), 1),
                                  self.all.family_bytes)
         for other in range(self.first, document):
-            if (self.witness[other] < 0 and self.family is not None
-                    and (self.references is None or self.references[other])):
+            if self.family is not None and self._is_member(other):
                 self._add(<int32_t> other)
         return 0
 
@@ -479,11 +603,11 @@ cdef class GreedyClusterer:
                 self.family = None
         return 0
 
-    cdef int _compare_with_family(self, int32_t document, int32_t *best, double *most) except -1 nogil:
-        """Compare a document with all that are kept, and take those into account that share a bucket with it."""
+    cdef Py_ssize_t _gather_family(self, int32_t document, double least) except -1 nogil:
+        """Collect the same of all members by their family, but for those that are less similar than `least`."""
         cdef Py_ssize_t i, similar, found = 0
         cdef int32_t other, band
-        similar = self.family.most_similar(document, self._least(), &self.found[0])
+        similar = self.family.most_similar(document, least, &self.found[0])
         for i in range(similar):
             other = self.found[i]
             band = self._shared_band(document, other)
@@ -491,7 +615,7 @@ cdef class GreedyClusterer:
                 self.found[found], self.found_in[found] = other, band
                 found += 1
         self.compared += self.family.num_kept if self.family.is_dense else found
-        return self._judge_all(document, found, best, most)
+        return found
 
     cdef int32_t _shared_band(self, int32_t document, int32_t other) noexcept nogil:
         """The first band in which two documents share a bucket, or -1."""

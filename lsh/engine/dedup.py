@@ -180,8 +180,8 @@ def deduplicate(
     -----
     Documents are decided in the order of `keep`. A document is removed if an earlier kept document shares a bucket with
     it in any band and has an exact Jaccard similarity of at least `threshold`. The most similar one is its witness; of
-    equally similar ones, the earliest. Of identical texts only the first one can be kept. It is the witness of its
-    copies; if it is removed itself, its copies get the same witness. Texts without shingles are kept.
+    equally similar ones, the earliest. Of identical texts only the first one can be kept. Texts without shingles are
+    kept.
 
     With ``clusters="components"`` the earliest document of each connected component is kept and is the witness of the
     others. A document is compared with all that share a bucket with it, unless they are connected already. This is many
@@ -289,7 +289,7 @@ def _result(
     """
     started, new, matching = time.perf_counter(), corpus.offsets[1], corpus.matching
     while True:
-        layout = Layout(corpus, order)
+        layout = Layout(corpus, order, copies=references is not None)
         seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
         try:
             decided = _decided(corpus, layout, matching, references)
@@ -441,7 +441,7 @@ def _pairs(
     rows, total = corpus.offsets[1], corpus.total
     order = Order([(rows, total, True), (0, rows, True)], entered=1 if two else 2, old_from=rows)
     while True:
-        layout = Layout(corpus, order, in_order=True)
+        layout = Layout(corpus, order, in_order=True, copies=True)
         try:
             with budget.released():
                 found = _found(corpus, layout, matching, run.num_threads, rows if two else None)
@@ -573,6 +573,7 @@ def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Arr
                 corpus.low_bits.bits,
                 corpus.family_bytes,
                 references,
+                layout.copied(),
             ),
             lambda shape: corpus.budget.array(shape, np.int32),
             corpus.num_threads,
@@ -583,7 +584,8 @@ def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Arr
 def _removed(layout: Layout, decided: partitions.ClusterResult, keeps: NDArray[np.bool_], with_sides: bool) -> Array:
     """Return the table of removed documents, and clear their flags in `keeps`, which has a flag for each new document.
 
-    A copy gets the decision of the first copy. Besides the table, this takes about 8 bytes for each removed document.
+    A copy has the first copy as its witness if that is kept, else the most similar document that is kept before the
+    copy. Besides the table, this takes about 8 bytes for each removed document.
     """
     first, distinct, copies = layout.firsts, layout.documents, layout.copies(len(keeps))
     for at in range(0, len(decided.documents), DOCUMENTS_STEP):
@@ -605,11 +607,28 @@ def _removed(layout: Layout, decided: partitions.ClusterResult, keeps: NDArray[n
         is_removed = places[source] == originals
         removed["kept"][rows] = np.where(is_removed, removed["kept"][source], originals)
         removed["similarity"][rows] = np.where(is_removed, removed["similarity"][source], 1.0)
+    _set_better(removed, layout, decided, copies)
     for at in range(0, len(removed), DOCUMENTS_STEP):
         part = removed[at : at + DOCUMENTS_STEP]
         part["identical"] = first[part["document"]] == first[part["kept"]]
         _set_position(part, "kept", part["kept"], len(keeps))
     return removed
+
+
+def _set_better(removed: Array, layout: Layout, decided: partitions.ClusterResult, copies: Array) -> None:
+    """Set the witnesses of copies for which a better one is kept after the first copy; see `GreedyClusterer.better`."""
+    if not len(decided.better_documents):
+        return
+    documents, kept = layout.documents[decided.better_documents], layout.documents[decided.better_kept]
+    own = copies[np.isin(layout.firsts[copies], documents)]
+    ranks = layout.ranks_of(np.concatenate([kept, own]))
+    ascending = np.lexsort((ranks[: len(kept)], documents))
+    found = documents[ascending].astype(np.int64) * (len(ranks) + 1) + ranks[: len(kept)][ascending]
+    wanted = layout.firsts[own].astype(np.int64) * (len(ranks) + 1) + ranks[len(kept) :]
+    last = np.searchsorted(found, wanted) - 1  # the last one that is kept before the copy, if it is of this text
+    better = (last >= 0) & (documents[ascending[last]] == layout.firsts[own])
+    rows, chosen = np.searchsorted(removed["document"], own[better]), ascending[last[better]]
+    removed["kept"][rows], removed["similarity"][rows] = kept[chosen], decided.better_similarities[chosen]
 
 
 def _named(members: IndexCandidates, removed: Array, near: Array) -> tuple[FoundId, ...]:

@@ -62,8 +62,10 @@ class Layout:
     order : Order
         The order in which they are decided.
     in_order : bool, optional
-        Put the documents of each partition into this order, and not component by component, and link copies of a text,
-        too. Without a bound there is one partition then, and no components are made.
+        Put the documents of each partition into this order, and not component by component. Without a bound there is
+        one partition then, and no components are made.
+    copies : bool, optional
+        Link copies of a text, too, so that each is a document of its own.
 
     Attributes
     ----------
@@ -77,9 +79,9 @@ class Layout:
         int32: by position the first document with the same bytes; -1 if it takes no part.
     """
 
-    def __init__(self, corpus: Corpus, order: Order, in_order: bool = False) -> None:
-        self._corpus, self._in_order = corpus, in_order
-        self.firsts, self._found, shares = corpus.linked(order, copies=in_order)
+    def __init__(self, corpus: Corpus, order: Order, in_order: bool = False, copies: bool = False) -> None:
+        self._corpus, self._order, self._in_order, self._with_copies = corpus, order, in_order, copies
+        self.firsts, self._found, shares = corpus.linked(order, copies)
         self.shared = sum(band.shared for band in self._found)
         self.left_out = sum(band.left_out for band in self._found)
         self.num_rows = len(self._found)  # of the links
@@ -106,13 +108,28 @@ class Layout:
         corpus.budget.trim()
 
     def copies(self, stop: int) -> Array:
-        """Return the positions below `stop` of documents whose first copy is another one, int32."""
+        """Return the positions below `stop` of documents that their first copy stands for, int32."""
         found = [np.empty(0, np.int32)]
-        for start in range(0, stop, DOCUMENTS_STEP):
+        for start in range(0, 0 if self._with_copies else stop, DOCUMENTS_STEP):
             some = self.firsts[start : min(start + DOCUMENTS_STEP, stop)]
             is_copy = (some >= 0) & (some != np.arange(start, start + len(some), dtype=np.int32))
             found.append(np.flatnonzero(is_copy).astype(np.int32) + np.int32(start))
         return np.concatenate(found)
+
+    def copied(self) -> Array:
+        """Return which documents stand for copies, bool."""
+        flags = np.zeros(len(self.documents), np.bool_)
+        numbers = self._numbers[self.firsts[self.copies(self._corpus.total)]]
+        flags[numbers[numbers >= 0]] = True
+        return flags
+
+    def ranks_of(self, positions: Array) -> Array:
+        """Return numbers that ascend as some positions do in the order of the walk."""
+        chosen = np.zeros(self._corpus.total, np.bool_)
+        chosen[positions] = True
+        walked = self._order.documents(chosen)
+        order = np.argsort(walked)
+        return order[np.searchsorted(walked, positions, sorter=order)]
 
     def _set_numbers(self) -> None:
         for start in range(0, len(self.documents), DOCUMENTS_STEP):

@@ -35,6 +35,7 @@ class ClusterOptions(NamedTuple):
     bits: int
     family_bytes: int
     references: Array | None = None  # bool, by position
+    copied: Array | None = None  # bool, by document
 
 
 class ClusterResult(NamedTuple):
@@ -44,6 +45,8 @@ class ClusterResult(NamedTuple):
     ----------
     documents, witnesses, similarities : numpy.ndarray
         The documents that are removed and their witnesses (int32), and the similarity of the two (float64).
+    better_documents, better_kept, better_similarities : numpy.ndarray
+        Better witnesses for later copies of removed documents; see `GreedyClusterer.better`.
     near_documents, near_others, near_similarities : numpy.ndarray
         The most similar pairs below the threshold, the most similar first, then in the order of the walk.
     near_ranks : numpy.ndarray
@@ -55,6 +58,9 @@ class ClusterResult(NamedTuple):
     documents: Array
     witnesses: Array
     similarities: Array
+    better_documents: Array
+    better_kept: Array
+    better_similarities: Array
     near_documents: Array
     near_others: Array
     near_similarities: Array
@@ -92,8 +98,10 @@ def decide(
         runs = make_members(shape) if options.components else None
         family = FAMILY, options.bits, options.family_bytes // num_threads
         references = None if options.references is None else options.references[partition.documents].astype(np.int32)
+        last = partition.first + len(partition.documents)
+        copied = None if options.copied is None else options.copied[partition.first : last]
         values = partition.ranks, options.num_references, options.threshold, options.limit, runs, *family
-        state = ClusterState(partition.links, make_members(shape), *values, floor, in_threads, references=references)
+        state = ClusterState(partition.links, make_members(shape), *values, floor, in_threads, references, copied)
         work = _Clustering(partition, state, options.components, num_threads)
         for decided in work.run():
             done += decided
@@ -106,22 +114,27 @@ def decide(
 
 def _joined(found: list[ClusterResult]) -> ClusterResult:
     """Return what was decided about all partitions."""
-    none, no_values = np.empty(0, np.int32), np.empty(0)
-    columns = zip((none, none, no_values, none, none, no_values, none), *(one[:7] for one in found))
-    documents, witnesses, similarities, *near = map(np.concatenate, columns)
+    none = [np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)]
+    columns = zip([*none, *none, *none, none[0]], *(one[:10] for one in found))
+    documents, witnesses, similarities, later, kept, better, *near = map(np.concatenate, columns)
     first = np.lexsort((near[3], -near[2]))[:MAX_NEAR]  # pairs of the same document come from one partition
     near = [column[first] for column in near]
-    counts = [sum(counted) for counted in zip((0, 0), *(one[7:] for one in found))]
-    return ClusterResult(documents, witnesses, similarities, near[0], near[1], near[2], near[3], *counts)
+    compared, left_out = (sum(counted) for counted in zip((0, 0), *(one[10:] for one in found)))
+    decided = documents, witnesses, similarities, later, kept, better
+    return ClusterResult(*decided, near[0], near[1], near[2], near[3], compared, left_out)
 
 
 class _Task(NamedTuple):
-    """Documents `start` to `stop` - 1, whole components, decided up to `at`, by `clusterer` if it was begun."""
+    """Documents `start` to `stop` - 1, whole components, decided up to `at`, by `clusterer` if it was begun.
+
+    Then they are looked at `again`, up to `at`.
+    """
 
     start: int
     at: int
     stop: int
     clusterer: GreedyClusterer | None = None
+    again: bool = False
 
 
 def _tasks(starts: Array) -> Iterator[_Task]:
@@ -170,26 +183,35 @@ class _Clustering:
     def decide(self, task: _Task) -> tuple[int, _Task]:
         """Go on with a task for a certain amount of work; return how many documents were decided, and what is left."""
         clusterer = self.clusterer() if task.clusterer is None else task.clusterer
-        at = clusterer.run(task.at, task.stop)
-        if at == task.stop:
+        task, decided = task._replace(clusterer=clusterer), 0
+        if not task.again:
+            at = clusterer.run(task.at, task.stop)
+            task, decided = task._replace(at=at), at - task.at
+            if at < task.stop:
+                return decided, task
             if self.components:
                 clusterer.attach(task.start, task.stop)
+            task = task._replace(at=task.start, again=True)
+        task = task._replace(at=clusterer.look_again(task.at, task.stop))
+        if task.at == task.stop:
             self.idle.append(clusterer)
-        return at - task.at, task._replace(at=at, clusterer=clusterer)
+        return decided, task
 
     def outcome(self) -> ClusterResult:
         """Return what was decided."""
         first, ranks = self.partition.first, self.partition.ranks
         witness, similarity = self.state.outcome()
         removed = np.flatnonzero(witness >= 0).astype(np.int32)
-        near = [clusterer.near() for clusterer in self.clusterers]
-        documents, others, similarities = map(
-            np.concatenate, zip((np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)), *near)
-        )
+        none = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)
+        documents, others, similarities = map(np.concatenate, zip(none, *(one.near() for one in self.clusterers)))
+        found, kept, better = map(np.concatenate, zip(none, *(one.better() for one in self.clusterers)))
         return ClusterResult(
             removed + np.int32(first),
             witness[removed] + np.int32(first),
             similarity[removed],
+            found + np.int32(first),
+            kept + np.int32(first),
+            better,
             documents + np.int32(first),
             others + np.int32(first),
             similarities,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LARGE = 20_000  # nodes; a component of more is decided in rounds, in batches and tasks of so many documents or more
 MOST_ROUNDS = 40  # of batches of documents that are all kept
 BATCH_BYTES = 1 << 26  # of the texts of a batch, which pass through the driver
-STATE = "rank long, old boolean, text {}, kept long, similarity double"
+FOUND = "kept long, similarity double, identical boolean"  # of the witness, null where there is none yet
 
 
 def large_components(table: DataFrame) -> list[int]:
@@ -42,30 +42,25 @@ def removed(members: DataFrame, matching: Matching, max_memory: int | str | None
     matching, max_memory, has_old
         As for `lsh.stages.tasks.decide`.
     """
-    from pyspark.sql import Window
     from pyspark.sql import functions as f
 
     from lsh.stages import tasks
 
-    ranked = _stages.saved(members).withColumn("rank", f.monotonically_increasing_id())  # ascends in this order
-    copies = Window.partitionBy("node", "text")
-    known = _stages.saved(ranked.withColumn("first", f.min("rank").over(copies)))
+    known = _stages.saved(members.withColumn("rank", f.monotonically_increasing_id()))  # ascends in this order
     if known.where("old is null").limit(1).count():
         raise ValueError(tasks.CHANGED)
-    state = known.where("rank = first").select(
-        "rank", "old", "text", f.lit(None).cast("long").alias("kept"), f.lit(None).cast("double").alias("similarity")
-    )
-    found = _in_rounds(state, matching, max_memory)
+    unknown = [f.lit(None).cast(kind).alias(name) for name, kind in map(str.split, FOUND.split(", "))]
+    found = _in_rounds(known.select("rank", "old", "text", *unknown), matching, max_memory)
     return _named(known, found, has_old)
 
 
 def _in_rounds(state: DataFrame, matching: Matching, max_memory: int | str | None) -> DataFrame:
-    """Decide distinct documents; return (rank, kept, similarity) of the removed ones."""
+    """Decide the documents; return (rank, kept, similarity, identical), with nulls for those that are not removed."""
     from pyspark.sql import functions as f
 
     from lsh.stages import tasks
 
-    schema = STATE.format(state.schema["text"].dataType.simpleString())
+    schema = f"rank long, old boolean, text {state.schema['text'].dataType.simpleString()}, {FOUND}"
     (counted,) = state.agg(f.count("rank"), f.avg(f.octet_length("text"))).collect()
     num_tasks = min(_stages.num_partitions(state.sparkSession), -(-counted[0] // LARGE))  # each reads a batch
     state = _stages.saved(state.repartition(max(num_tasks, 1), "rank"))
@@ -81,30 +76,21 @@ def _in_rounds(state: DataFrame, matching: Matching, max_memory: int | str | Non
         ((last, kept, gone),) = decided
         compare: Callable[..., Any] = partial(tasks.compare_batch, matching, max_memory, bytes(kept), bytes(gone))
         state = _stages.saved(state.mapInArrow(compare, schema))
-        done.append(state.where(f"rank <= {last}").select("rank", "kept", "similarity"))  # nothing before it is kept
-        state = state.where(f"rank > {last}")
-    found = state.select("rank", "kept", "similarity")
+        is_done = f"rank <= {last} or similarity <=> 1"  # nothing before it is kept later, or nothing more similar
+        done.append(state.where(is_done))
+        state = state.where(f"not ({is_done})")
+    found = state
     for part in done:
         found = found.unionAll(part)
-    return found
+    return found.drop("old", "text")
 
 
 def _named(known: DataFrame, found: DataFrame, has_old: bool) -> DataFrame:
-    """Return the rows of the removed documents, copies of a text with it: it has their witness, or is their witness.
-
-    `known` has (rank, old, id, first), where `first` is the rank of the first copy.
-    """
+    """Return the rows of the removed documents, with ids; `known` has (rank, old, id)."""
     from pyspark.sql import functions as f
 
-    new = known.where("not old")
-    joined = new.join(found.withColumnRenamed("rank", "first"), "first", "left")
-    joined = joined.where("kept is not null or rank != first").select(
-        "id",
-        f.coalesce("kept", "first").alias("kept"),
-        f.coalesce("similarity", f.lit(1.0)).alias("similarity"),
-        f.col("kept").isNull().alias("identical"),
-    )
+    removed = found.where("kept is not null").join(known.select("rank", "id"), "rank")
     kept = known.select(f.col("rank").alias("kept"), f.col("id").alias("kept_id"), f.col("old").alias("kept_old"))
     columns = ["id", "kept_id", "similarity", "identical"]
     side = [f.when(f.col("kept_old"), "old").otherwise("new").alias("side")] if has_old else []
-    return joined.join(kept, "kept").select(*columns, *side)
+    return removed.join(kept, "kept").select(*columns, *side)

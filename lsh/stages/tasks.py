@@ -510,8 +510,8 @@ def _unpacked(data: bytes) -> list[pa.Array]:
 def decide_batch(matching: Matching, max_memory: int | str | None, batches: Batches) -> Batches:
     """Decide the documents of a batch, rows (rank, old, text) in order; old ones come first, and are kept.
 
-    Returns one row, if there are any: the last rank, (rank, text) of those that are kept, and (rank, kept, similarity)
-    of the others.
+    Returns one row, if there are any: the last rank, (rank, text) of those that are kept, and (rank, kept, similarity,
+    identical) of the others.
     """
     rows = [batch for batch in batches if len(batch)]
     if not rows:
@@ -525,11 +525,11 @@ def decide_batch(matching: Matching, max_memory: int | str | None, batches: Batc
     gone = new[found["document"]]
     stays = np.ones(len(ranks), np.bool_)
     stays[gone] = False
-    similarity = pa.array(np.ascontiguousarray(found["similarity"]))
+    values = {name: pa.array(np.ascontiguousarray(found[name])) for name in ("similarity", "identical")}
     columns = {
         "last": pa.array(ranks[-1:]),
         "kept": _packed(rank=pa.array(ranks[stays]), text=_taken(texts, np.flatnonzero(stays))),
-        "removed": _packed(rank=pa.array(ranks[gone]), kept=pa.array(ranks[witnesses]), similarity=similarity),
+        "removed": _packed(rank=pa.array(ranks[gone]), kept=pa.array(ranks[witnesses]), **values),
     }
     yield pa.RecordBatch.from_pydict(columns)
 
@@ -539,19 +539,19 @@ def compare_batch(
 ) -> Batches:
     """Compare documents with those that are kept of a batch, which come before them; `decide_batch` returned the two.
 
-    The documents are rows (rank, old, text, kept, similarity), the last two null where none was similar yet. Returns
-    the rows without the documents that are kept.
+    The documents are rows (rank, old, text, kept, similarity, identical), the last three null where none was similar
+    yet. Returns the rows without the documents that are kept.
     """
     references, reference_texts = _unpacked(kept)
-    references, (gone, *gone_values) = references.to_numpy(), (one.to_numpy() for one in _unpacked(removed))
+    references, (gone, *gone_found) = references.to_numpy(), (one.to_numpy(False) for one in _unpacked(removed))
     for rows in _of_size(batches):
+        rows = rows.filter(pa.array(~np.isin(rows.column(0).to_numpy(), references)))
         ranks = rows.column(0).to_numpy()
-        rows = rows.filter(pa.array(~np.isin(ranks, references)))
-        ranks = rows.column(0).to_numpy()
-        witnesses = rows.column(3).fill_null(-1).to_numpy().copy()
-        similarities = rows.column(4).fill_null(-1.0).to_numpy().copy()
+        columns = [column.fill_null(-1).to_numpy().copy() for column in rows.columns[3:5]]
+        columns.append(rows.column(5).fill_null(False).to_numpy().copy())
         _, here, at = np.intersect1d(ranks, gone, assume_unique=True, return_indices=True)
-        witnesses[here], similarities[here] = gone_values[0][at], gone_values[1][at]
+        for column, values in zip(columns, gone_found):
+            column[here] = values[at]
         is_new = ~rows.column(1).to_numpy()
         compared = np.setdiff1d(np.flatnonzero(is_new & (ranks > references[0])), here)
         every = np.concatenate([references, ranks[compared]])
@@ -561,19 +561,14 @@ def compare_batch(
         given = matching.nulls_as_empty(), _taken(texts, order), None, running(max_memory)
         found = dedup.decide(*given, references=flags).removed
         documents = compared[order[found["document"]] - len(references)]
-        better = found["similarity"] > similarities[documents]
-        documents = documents[better]
-        witnesses[documents] = every[order[found["kept"][better]]]
-        similarities[documents] = found["similarity"][better]
-        is_null = witnesses < 0
-        columns = {
-            "rank": rows.column(0),
-            "old": rows.column(1),
-            "text": rows.column(2),
-            "kept": pa.array(witnesses, mask=is_null),
-            "similarity": pa.array(similarities, mask=is_null),
-        }
-        yield from pa.Table.from_pydict(columns).to_batches(max_chunksize=OUT)
+        better = found["similarity"] > columns[1][documents]
+        documents, found = documents[better], found[better]
+        for column, values in zip(columns, (every[order[found["kept"]]], found["similarity"], found["identical"])):
+            column[documents] = values
+        is_null = columns[0] < 0
+        found_here = [pa.array(column, mask=is_null) for column in columns]
+        arrays = [*rows.columns[:3], *found_here]
+        yield from pa.Table.from_arrays(arrays, rows.schema.names).to_batches(max_chunksize=OUT)
 
 
 def _of_size(batches: Batches) -> Iterator[pa.Table]:

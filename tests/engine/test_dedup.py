@@ -529,6 +529,23 @@ def test_twenty_thousand_near_copies_of_a_removed_text():
     assert len(removed) > 0.99 * MANY
 
 
+@pytest.mark.parametrize("family", [1, 128])
+@pytest.mark.parametrize("keep", ["first", "last", "longest"])
+def test_copies_of_a_removed_text(monkeypatch, keep, family):
+    """What is kept after the first copy may be more similar to a later one than the witness of the first."""
+    monkeypatch.setattr(lsh.engine.partitions, "FAMILY", family)
+    rng, texts = random.Random(1), [" ".join("abcdefghijklmnop")]
+    for _ in range(300):
+        words = rng.choice(texts).split()
+        for _ in range(rng.choice([0, 0, 1, 2, 3])):
+            words[rng.randrange(len(words))] = rng.choice("qrstuvwxyz") * rng.randint(1, 3)
+        texts.append(" ".join(words))
+    result = deduplicate(texts, 0.6, bands=EVERY_PAIR, shingles=WORDS, keep=keep)
+    same_as(result, reference.deduplicate_exact(texts, 0.6, keep=keep, n=WORDS.n, unit="word"))
+    pairs = {(texts[document], texts[kept]) for document, kept, *_ in result.removed if texts[document] != texts[kept]}
+    assert len(pairs) > len({text for text, _ in pairs})  # copies of one text have several witnesses
+
+
 # Runs of thousands of documents.
 
 

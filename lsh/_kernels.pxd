@@ -56,7 +56,8 @@ cdef extern from "kernels/contained.h" nogil:
         const uint32_t *entries
         int shift
 
-    size_t lsh_keep_known(const lsh_entries *table, uint32_t *found, uint64_t *hashes, size_t count)
+    size_t lsh_keep_known(const lsh_entries *table, uint32_t *found, const uint64_t *hashes, uint32_t *entries,
+                          size_t count)
     size_t lsh_find_wanted(const lsh_kernels *kernels, const lsh_wanted *wanted, const lsh_shingles *shingles,
                            uint32_t *found, uint64_t *hashes)
 

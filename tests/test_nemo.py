@@ -54,7 +54,8 @@ def run(folder: Path, program: str) -> None:
     (folder / "program.py").write_text(program)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with (folder / "log.txt").open("wb") as log:
-        command, more = [sys.executable, "program.py"], {"PATH": path, "LOGURU_LEVEL": "ERROR"}
+        command = [sys.executable, "program.py"]
+        more = {"PATH": path, "LOGURU_LEVEL": "ERROR", "RAY_AUTH_MODE": "disabled"}
         process = subprocess.Popen(command, cwd=folder, env=environment(**more), stdout=log, stderr=log)
         try:
             process.wait(200)

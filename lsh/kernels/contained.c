@@ -106,26 +106,33 @@ size_t lsh_find_wanted(const struct lsh_kernels *kernels, const lsh_wanted *want
     return count;
 }
 
-size_t lsh_keep_known(const lsh_entries *table, uint32_t *found, uint64_t *hashes, size_t count)
+size_t lsh_keep_known(const lsh_entries *table, uint32_t *found, const uint64_t *hashes, uint32_t *entries, size_t count)
 {
     const lsh_entries own = *table;
-    uint32_t starts[LSH_SCANNED], stops[LSH_SCANNED];
+    uint32_t stops[LSH_SCANNED];
     size_t known = 0;
     for (size_t i = 0; i < count; i++)
         lsh_prefetch(&own.directory[hashes[i] >> own.shift]);
     for (size_t i = 0; i < count; i++) {
-        starts[i] = own.directory[hashes[i] >> own.shift];
+        entries[i] = own.directory[hashes[i] >> own.shift];
         stops[i] = own.directory[(hashes[i] >> own.shift) + 1];
-        lsh_prefetch(own.entries + 2 * (size_t)starts[i]);
+        lsh_prefetch(own.entries + 2 * (size_t)entries[i]);
     }
     for (size_t i = 0; i < count; i++) {
-        const uint64_t hash = hashes[i];
-        size_t at = starts[i];
-        while (at < stops[i] && own.entries[2 * at] != (uint32_t)hash)
+        const uint32_t low = (uint32_t)hashes[i];
+        size_t at = entries[i], stop = stops[i];
+        while (stop - at > 8) { /* the first one that is not below is before or at the place where `at` ends */
+            const size_t middle = at + (stop - at) / 2;
+            if (own.entries[2 * middle] < low)
+                at = middle + 1;
+            else
+                stop = middle;
+        }
+        while (at < stops[i] && own.entries[2 * at] < low)
             at++;
-        hashes[known] = hash;
+        entries[known] = (uint32_t)at;
         found[known] = found[i];
-        known += at < stops[i];
+        known += at < stops[i] && own.entries[2 * at] == low;
     }
     return known;
 }

@@ -103,14 +103,15 @@ typedef struct {
 enum { LSH_SCANNED = 1024 };
 size_t lsh_find_wanted(const struct lsh_kernels *kernels, const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found, uint64_t *hashes);
 
-/* A table: of each hash the entries of two words, its low half and a number, in order of the high bits of the hash. */
+/* A table: of each hash the entries of two words, its low half and a number, in order of the high bits of the hash, then of the
+ * low half. */
 typedef struct {
     const uint32_t *directory; /* where the entries of each value of the high bits begin, and the end of all */
     const uint32_t *entries;
     int shift; /* of a hash, to its high bits */
 } lsh_entries;
 
-/* Keep those of LSH_SCANNED hashes or fewer of which there is an entry, and what was found with them; returns how many are. */
-size_t lsh_keep_known(const lsh_entries *table, uint32_t *found, uint64_t *hashes, size_t count);
+/* Write the first entry of each of LSH_SCANNED hashes or fewer that has one, and keep what was found with these; returns how many are. */
+size_t lsh_keep_known(const lsh_entries *table, uint32_t *found, const uint64_t *hashes, uint32_t *entries, size_t count);
 
 #endif

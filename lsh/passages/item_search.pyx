@@ -20,12 +20,15 @@ from lsh.text.batch cimport Batch
 
 import numpy as np
 
+from lsh.passages.items import cleared
+
 cdef enum:
     SCANNED = c.LSH_SCANNED  # shingles that are hashed at once
     CHECKED = 1 << 22  # shingles, each for all items that have it, between two checks for signals
     TOGETHER = 1 << 18  # shingles of items that are searched for in one walk
     AHEAD = 16  # shingles whose items are prefetched
-    MAX_BAR = 0xFFFF
+    MAX_BAR = 0xFF
+    IS_FOUND = 0x80
     BITS = 8  # of a filter for each of its hashes, at least
 
 cdef uint32_t _NOTHING = 0xFFFFFFFF
@@ -49,13 +52,13 @@ cdef struct Units:
 
 
 cdef struct Seen:
-    # An item in the text at work: the text, the entry by which it was met last, and in which part of the text. A part
+    # An item in the text at work: the text, the end of the entry by which it was met last (0: none), and in which part of the text. A part
     # has 2**shift units, as many as the longest window or more, so that a window is in two of them.
     uint32_t stamp, entry, part
-    uint16_t here, before            # how often it was met in this part, and in the one before it
-    uint16_t bar                     # how often it must be, in both; 0 if it is not looked for
-    uint8_t shift
-    uint8_t is_found
+    uint8_t here, before             # how often it was met in this part, and in the one before it
+    uint8_t bar                      # how often it must be, in both
+    uint8_t shift                    # and IS_FOUND where it was met so often, or is not looked for
+    # 16 bytes, which one line of the cache has
 
 
 cdef struct Owner:
@@ -100,7 +103,8 @@ cdef class ItemSearch:
     cdef const c.lsh_kernels *kernels
     cdef Walk walk, own
     cdef ShingleTable known
-    cdef Seen *seen                  # of each item
+    cdef uint8_t[::1] seen_bytes     # of numpy, which asks for large pages
+    cdef Seen *seen                  # of each item, there
     cdef uint32_t *stamps            # of each shingle: the text that was the last one to have it
     cdef size_t num_stamps
     cdef uint32_t stamp, counted     # of the text at work, in a search and in a count
@@ -120,13 +124,13 @@ cdef class ItemSearch:
     cdef size_t place_room, done
     cdef uint32_t passed[SCANNED + c.LSH_LANES]
     cdef uint64_t hashes[SCANNED]
+    cdef uint32_t entries[SCANNED]
 
     def __cinit__(self, ItemTable table not None, locate not None):
         self.table, self.locate, self.kernels = table, locate, chosen_kernels()
         self.walk, self.own, self.known = table.walk(), table.walk(), ShingleTable()
 
     def __dealloc__(self):
-        free(self.seen)
         free(self.stamps)
         free(self.found)
         free(self.owners)
@@ -138,19 +142,21 @@ cdef class ItemSearch:
 
     cdef int _begin(self) except -1:
         """Make `seen`, or begin it again before stamps are used up."""
-        cdef size_t i, count = self.table.count
-        cdef const Item *item
         if self.seen != NULL and self.stamp < _NOTHING // 2:
             return 0
-        self.seen = <Seen *> resize(self.seen, count, sizeof(Seen))
-        memset(self.seen, 0, count * sizeof(Seen))
+        self.seen_bytes = cleared((self.table.count + 1) * sizeof(Seen), np.uint8)
+        self.seen = <Seen *> &self.seen_bytes[0]
         self.stamp = 0
-        for i in range(count):
-            item = &self.table.items[i]
-            self.seen[i].bar = min(item.bar, <uint32_t> MAX_BAR)
-            while self.seen[i].shift < 63 and (<size_t> 1 << self.seen[i].shift) < item.longest:
-                self.seen[i].shift += 1
         return 0
+
+    cdef void _begin_seen(self, Seen *seen, const Item *item) noexcept nogil:
+        """Begin to count the shingles of an item in the text at work."""
+        if seen.stamp == 0:
+            seen.bar = min(item.bar, <uint32_t> MAX_BAR)
+            while seen.shift < 63 and (<size_t> 1 << seen.shift) < item.longest:
+                seen.shift += 1
+        seen.stamp, seen.entry, seen.part, seen.here, seen.before = self.stamp, 0, 0, 0, 0
+        seen.shift &= <uint8_t> ~IS_FOUND
 
     cdef int _check(self, size_t work) except -1 nogil:
         """Handle signals from time to time."""
@@ -238,54 +244,56 @@ cdef class ItemSearch:
         self.num_found = 0
         while self.walk.more():
             count = c.lsh_find_wanted(self.kernels, &self.table.wanted, &self.walk.shingles, self.passed, self.hashes)
-            count = c.lsh_keep_known(&self.table.by_hash, self.passed, self.hashes, count)
+            count = c.lsh_keep_known(&self.table.by_hash, self.passed, self.hashes, self.entries, count)
             met = self.walk.shingles.count
             stop = 0
             while stop < count:
                 start, stop = stop, min(stop + AHEAD, count)
                 for j in range(start, stop):
-                    self._prefetch(self.hashes[j])
+                    self._prefetch(self.entries[j])
                 for j in range(start, stop):
-                    met += self._meet(self.hashes[j], self.walk.first + self.passed[j], own, ranks)
+                    met += self._meet(self.entries[j], self.walk.first + self.passed[j], own, ranks)
             self._check(met)
         if self.num_found:
             qsort(self.found, self.num_found, sizeof(uint32_t), _by_number)
         return 0
 
-    cdef void _prefetch(self, uint64_t hash) noexcept nogil:
-        """Prefetch what is known of the items that have a shingle."""
-        cdef size_t at
+    cdef void _prefetch(self, size_t at) noexcept nogil:
+        """Prefetch what is known of the items that have the shingle of an entry, the first one of this shingle."""
         cdef const uint32_t *entries = self.table.by_hash.entries
-        for at in range(self.table.start(hash), self.table.stop(hash)):
-            if entries[2 * at] == <uint32_t> hash:
-                c.lsh_prefetch(&self.seen[entries[2 * at + 1]])
+        cdef uint32_t low = entries[2 * at]
+        while at < <size_t> self.table.entries.shape[0] and entries[2 * at] == low:
+            c.lsh_prefetch(&self.seen[entries[2 * at + 1]])
+            at += 1
 
-    cdef size_t _meet(self, uint64_t hash, size_t unit, int64_t own, const int64_t *ranks) except? 0 nogil:
+    cdef size_t _meet(self, size_t first, size_t unit, int64_t own, const int64_t *ranks) except? 0 nogil:
         """Count a shingle, at a unit of the text, for the items that have it; return how many entries were read."""
-        cdef size_t at, start = self.table.start(hash), stop = self.table.stop(hash)
         cdef const uint32_t *entries = self.table.by_hash.entries
-        cdef uint32_t item, part
+        cdef uint32_t item, part, low = entries[2 * first]
+        cdef size_t at = first
         cdef Seen *seen
-        for at in range(start, stop):
-            if entries[2 * at] != <uint32_t> hash:
-                continue
+        while at < <size_t> self.table.entries.shape[0] and entries[2 * at] == low:
             item = entries[2 * at + 1]
             seen = &self.seen[item]
-            part = <uint32_t> (unit >> seen.shift)
+            at += 1
             if seen.stamp != self.stamp:
-                seen.stamp, seen.entry, seen.part, seen.here, seen.before = self.stamp, _NOTHING, part, 0, 0
-                seen.is_found = item == own or (ranks != NULL and ranks[item] <= ranks[own])
+                self._begin_seen(seen, &self.table.items[item])
+                if item == own or (ranks != NULL and ranks[item] <= ranks[own]):
+                    seen.shift |= IS_FOUND
+            if seen.shift & IS_FOUND:
+                continue
+            part = <uint32_t> (unit >> seen.shift)
             if seen.part != part:
                 seen.before = seen.here if part == seen.part + 1 else 0
-                seen.part, seen.here, seen.entry = part, 0, _NOTHING
-            if seen.is_found or seen.entry == at:
+                seen.part, seen.here, seen.entry = part, 0, 0
+            if seen.entry == at:
                 continue
             seen.entry = at
             seen.here += seen.here < MAX_BAR
             if <uint32_t> seen.here + seen.before >= seen.bar:
-                seen.is_found = True
+                seen.shift |= IS_FOUND
                 self._append_found(item)
-        return stop - start
+        return at - first
 
     cdef int _append_found(self, uint32_t item) except -1 nogil:
         if self.num_found == self.found_room:

@@ -53,9 +53,24 @@ cdef int _by_rank(const void *a, const void *b) noexcept nogil:
     return (x > y) - (x < y)
 
 
+cdef int _by_low_half(const void *a, const void *b) noexcept nogil:
+    cdef const uint32_t *x = <const uint32_t *> a
+    cdef const uint32_t *y = <const uint32_t *> b
+    if x[0] != y[0]:
+        return 1 if x[0] > y[0] else -1
+    return (x[1] > y[1]) - (x[1] < y[1])
+
+
+def cleared(size_t count, kind):
+    """Return zeros. Unlike numpy.zeros, they are on large pages where they are many, so random access is faster."""
+    result = np.empty(count, kind)
+    result.fill(0)
+    return result
+
+
 def _words(size_t count, kind):
     """Return empty words of a filter for so many hashes, with BITS bits or more for each."""
-    return np.zeros(power_of_two(max(count * BITS // (8 * np.dtype(kind).itemsize), <size_t> 1)), kind)
+    return cleared(power_of_two(max(count * BITS // (8 * np.dtype(kind).itemsize), <size_t> 1)), kind)
 
 
 # ---- items ----
@@ -287,6 +302,11 @@ cdef class ItemTable:
                 self.entries[at, 0], self.entries[at, 1] = rows[i, 0], rows[i, 1]
                 if places.shape[0]:
                     self.places[at, 0], self.places[at, 1] = places[i, 0], places[i, 1]
+            at = 0
+            for i in range(buckets if not places.shape[0] else 0):
+                if self.directory[i + 1] > at + 1:
+                    qsort(&self.entries[at, 0], self.directory[i + 1] - at, 2 * sizeof(uint32_t), _by_low_half)
+                at = self.directory[i + 1]
         self.by_hash.directory, self.by_hash.entries = &self.directory[0], NULL
         if total:
             self.by_hash.entries = &self.entries[0, 0]

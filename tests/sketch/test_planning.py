@@ -113,7 +113,7 @@ def test_what_planned_bands_are(threshold, recall, num_seeds, filtered):
     assert bands.num_components <= num_seeds
     assert bands.widths == tuple(sorted(bands.widths))
     assert bands.widths[-1] - bands.widths[0] <= 1
-    assert bands.probability(threshold) >= needed(recall, filtered) - 1e-12
+    assert bands.probability(threshold) >= needed(recall, filtered) - 1.1e-12  # LOSS_TOLERANCE, and rounding
     assert plan.recall_at(threshold) >= recall - 1e-11
     if bands.num_components < num_seeds and recall >= 0.01:
         first = bands.widths.index(max(bands.widths))

@@ -26,12 +26,13 @@ from indexing import SETTINGS, contents, reopened, text
 from losing_disk import CrashError, LosingDisk
 
 import lsh.store.index
+from lsh.segments.disk import Disk
 from lsh.store.index import Index, IndexDamagedError
 
 Contents = dict
 
 
-def use_disk(monkeypatch: pytest.MonkeyPatch, disk: LosingDisk) -> None:
+def use_disk(monkeypatch: pytest.MonkeyPatch, disk: Disk) -> None:
     monkeypatch.setattr(lsh.store.index, "Disk", lambda: disk)
 
 
@@ -444,6 +445,7 @@ class IndexMachine(RuleBasedStateMachine):
         """Another index, whose documents are in several segments and the log, follows in its order."""
         self.count += 1
         merged: Contents = {}
+        use_disk(self.patch, Disk())  # a LosingDisk knows the files of one folder
         with Index.create(self.root / f"other {self.count}", **SETTINGS, period=5.0) as other:
             for i, time in enumerate(times, first):
                 doc_id = f"id {i}" if i % 3 else i
@@ -455,6 +457,7 @@ class IndexMachine(RuleBasedStateMachine):
                 other.remove(doc_id)
                 del merged[doc_id]
             self.index.merge(other)
+        use_disk(self.patch, self.disk)
         for doc_id, value in merged.items():
             self.pending.pop(doc_id, None)
             self.pending[doc_id] = value

@@ -55,7 +55,8 @@ class Page(HTMLParser):
             self.pairs.setdefault(self._id("div"), []).append("")
 
     def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop()[0] == tag
+        opened = self._open.pop()
+        assert opened[0] == tag
 
     def handle_data(self, data: str) -> None:
         tags = [tag for tag, _ in self._open]

@@ -157,8 +157,8 @@ def refused(folder: Path, *arguments: object, run: Callable[..., Completed] = ls
 
 def rows(data: bytes) -> list[list[bytes]]:
     """The cells of a table."""
-    lines = data.split(b"\n")
-    assert lines.pop() == b""
+    *lines, end = data.split(b"\n")
+    assert end == b""
     return [line.split(b"\t") for line in lines]
 
 

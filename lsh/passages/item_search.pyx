@@ -7,7 +7,7 @@ in a second walk over the text, in which shingles are compared byte for byte.
 """
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memset
 
@@ -52,13 +52,13 @@ cdef struct Units:
 
 
 cdef struct Seen:
-    # An item in the text at work: the text, the end of the entry by which it was met last (0: none), and in which part of the text. A part
-    # has 2**shift units, as many as the longest window or more, so that a window is in two of them.
+    # An item in the text at work: the text, the end of the entry by which it was met last (0: none), and in which part
+    # of the text. A part has 2**shift units, as many as the longest window or more, so that a window is in two of them.
+    # It has 16 bytes, so that one line of the cache has all of it.
     uint32_t stamp, entry, part
     uint8_t here, before             # how often it was met in this part, and in the one before it
     uint8_t bar                      # how often it must be, in both
     uint8_t shift                    # and IS_FOUND where it was met so often, or is not looked for
-    # 16 bytes, which one line of the cache has
 
 
 cdef struct Owner:

@@ -53,6 +53,14 @@ cdef int _by_rank(const void *a, const void *b) noexcept nogil:
     return (x > y) - (x < y)
 
 
+cdef size_t _rarest(Ranked *ranked, size_t count, size_t most) noexcept nogil:
+    """Let those come first, of `count`, that the fewest items have, and return how many they are: `most`, or fewer."""
+    if count <= most:
+        return count
+    qsort(ranked, count, sizeof(Ranked), _by_rank)
+    return most
+
+
 cdef int _by_low_half(const void *a, const void *b) noexcept nogil:
     cdef const uint32_t *x = <const uint32_t *> a
     cdef const uint32_t *y = <const uint32_t *> b
@@ -155,7 +163,7 @@ cdef class ItemTable:
         cdef uint8_t[::1] counters
         cdef double share = 1.0
         cdef size_t i, total = 0, counted = min(max(2 * self.size, <size_t> 64), <size_t> MAX_COUNTERS)
-        counters = np.zeros(power_of_two(counted), np.uint8)
+        counters = cleared(power_of_two(counted), np.uint8)
         with nogil:
             for i in range(self.count):
                 self._check(i)
@@ -190,6 +198,8 @@ cdef class ItemTable:
         count = walk.more()
         while count:
             c.lsh_hash_shingles(&walk.shingles, hashes)
+            for j in range(count):
+                c.lsh_prefetch(&counters[hashes[j] & mask])
             for j in range(count):
                 bytes = walk.shingle(j, &length)
                 own.enter(hashes[j], bytes, length, &is_new)
@@ -252,7 +262,7 @@ cdef class ItemTable:
                     if not all_shingles:
                         taken = self._choose(item, ranked)
                         if not taken:
-                            taken = item.shingles - item.need + item.bar
+                            taken = _rarest(ranked, item.shingles, item.shingles - item.need + item.bar)
                             if num_begins + taken > begin_room:
                                 begin_room = 2 * begin_room + taken
                                 begins = <uint32_t *> resize(begins, begin_room, sizeof(uint32_t))
@@ -317,23 +327,22 @@ cdef class ItemTable:
 
         Leaves all as they are, and returns 0, where these are too few.
         """
-        cdef size_t i, last = 0, chosen = 0, missed = item.shingles - item.need, taken = missed + item.bar
+        cdef size_t i, wanted = 0, chosen = 0, missed = item.shingles - item.need
         for i in range(item.shingles):
-            if ranked[i].begin < self.wanted.limit and chosen < taken:
-                chosen, last = chosen + 1, i
-        if chosen <= missed:
+            wanted += ranked[i].begin < self.wanted.limit
+        if wanted <= missed:
             return 0
-        item.bar = chosen - missed
-        chosen = 0
-        for i in range(last + 1):
+        for i in range(item.shingles if wanted < item.shingles else 0):
             if ranked[i].begin < self.wanted.limit:
                 ranked[chosen] = ranked[i]
                 chosen += 1
-        return chosen
+        wanted = _rarest(ranked, wanted, missed + item.bar)
+        item.bar = wanted - missed
+        return wanted
 
     cdef int _rank(self, size_t i, Walk walk, ShingleTable own, const uint8_t[::1] counters,
                    Ranked *ranked) except -1 nogil:
-        """List the shingles of an item that count, those first that few items have."""
+        """List the shingles of an item that count."""
         cdef uint64_t hashes[SCANNED]
         cdef size_t j, count, length = 0, at = 0, mask = counters.shape[0] - 1
         cdef const uint8_t *bytes
@@ -345,6 +354,8 @@ cdef class ItemTable:
         while count:
             c.lsh_hash_shingles(&walk.shingles, hashes)
             for j in range(count):
+                c.lsh_prefetch(&counters[hashes[j] & mask])
+            for j in range(count):
                 bytes = walk.shingle(j, &length)
                 own.enter(hashes[j], bytes, length, &is_new)
                 if is_new and self.counts(bytes):
@@ -353,8 +364,6 @@ cdef class ItemTable:
                                         c.lsh_begin_value(bytes, length))
                     at += 1
             count = walk.more()
-        if at:
-            qsort(ranked, at, sizeof(Ranked), _by_rank)
         return 0
 
     cdef size_t start(self, uint64_t hash) noexcept nogil:

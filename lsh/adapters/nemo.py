@@ -267,7 +267,5 @@ def _screen(path: str, threshold: float | None) -> Screen:
 
 
 def _check_installed() -> None:
-    try:
+    with errors.needing("lsh.adapters.nemo requires nemo-curator: run pip install nemo-curator"):
         import nemo_curator  # noqa: F401
-    except ImportError as error:
-        raise ImportError("lsh.adapters.nemo requires nemo-curator: run pip install nemo-curator") from error

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.base.errors import InputError, Parameter, Words, words_of
+from lsh.base.errors import InputError, Parameter, Words, needing, words_of
 from lsh.base.prefetch import prefetched
 from lsh.files.places import Flags
 from lsh.files.records import (
@@ -101,12 +101,8 @@ class Tables:
     """
 
     def __init__(self, inputs: Sequence[Input], format: str, options: ReadOptions, counts: ReadCounts) -> None:
-        try:
+        with needing(f'.{format} files need pyarrow: run pip install "lsh-dedup[io]", or use .jsonl or .csv'):
             import pyarrow  # noqa: F401
-        except ImportError as error:
-            raise ImportError(
-                f'.{format} files need pyarrow: run pip install "lsh-dedup[io]", or use .jsonl or .csv'
-            ) from error
         self._inputs, self._format, self._options, self._counts = inputs, format, options, counts
         self._schema: Any = None  # of the first file, once it is open
         self._ranking = Ranking("" if options.keep_field is None else options.keep_field)

@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from lsh.base.arrays import Array
 from lsh.base.budget import temporary_errors
-from lsh.base.errors import InputError
+from lsh.base.errors import InputError, needing
 from lsh.storage.disk import Copy, changed
 from lsh.storage.urls import WEB, cleaned, scheme, shown
 
@@ -82,22 +82,18 @@ def located(url: str) -> tuple[Any, str]:
         If a package is missing.
     """
     kind = scheme(url)
-    try:
+    with needing(f'{shown(url)}: URLs need fsspec; run pip install "lsh-dedup[io]"'):
         import fsspec
-    except ImportError as error:
-        raise ImportError(f'{shown(url)}: URLs need fsspec; run pip install "lsh-dedup[io]"') from error
     if kind not in fsspec.available_protocols():
         problem = f"{kind}:// is not a known kind of URL; use s3://, gs://, hf://, https:// or a local path"
         raise ValueError(f"{shown(url)}: {problem}")
-    try:
+    package = PACKAGES.get(kind, kind)
+    with needing(f"{shown(url)}: {kind}:// needs {package}; run pip install {package}"):
         filesystem = fsspec.get_filesystem_class(kind)
         options = _web_options(fsspec.config.conf.get(kind, {})) if kind in WEB else {}
         options["use_listings_cache"] = False  # a file that changes must be noticed
         with explained(url):
             found = fsspec.core.url_to_fs(url, **options)[0], filesystem._strip_protocol(url)
-    except ImportError as error:
-        package = PACKAGES.get(kind, kind)
-        raise ImportError(f"{shown(url)}: {kind}:// needs {package}; run pip install {package}") from error
     import logging
 
     logger = logging.getLogger(filesystem.__module__.partition(".")[0])

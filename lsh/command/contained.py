@@ -41,11 +41,6 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "preset",
     "item_field",
     "item_id_field",
-    "field",
-    "id_field",
-    "source_field",
-    "missing",
-    "on_bad_line",
 )
 OF_ITEMS = "each item would be found in its own text; name other files"  # a file that is INPUT and ITEMS
 STAGE_SHARES = {"items": 0.02, "counting": 0.7, "searching": 1.0}
@@ -206,9 +201,7 @@ def _containing(namespace: argparse.Namespace) -> Containing:
     others = {"max_share": namespace.max_share, "missing": namespace.missing}
     names = ("threshold", "window", "min_shared")
     if namespace.preset is not None:
-        for name in (*names, *options.SHINGLE_OPTIONS):
-            if getattr(namespace, name) is not None:
-                raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
+        options.refuse(namespace, (*names, *options.SHINGLE_OPTIONS), "{0} cannot be combined with --preset")
         return Containing(**rule(namespace.preset).options(), **others)
     given = {name: getattr(namespace, name) for name in names if getattr(namespace, name) is not None}
     return Containing(shingles=options.shingles_of_items(namespace), **given, **others)
@@ -234,10 +227,10 @@ def _check_items(namespace: argparse.Namespace, items: Sequence[files.Sources]) 
             if (shared := inputs.shared_file(one, other)) is not None:
                 raise ValueError(f"{shared} is given twice: its items would be counted twice; name it once")
     formats = [one.found[0].format.name for one in items]
-    for name in ("item_field", "item_id_field"):
-        if getattr(namespace, name) is not None and all(format in ("txt", files.FOLDER) for format in formats):
-            shown = "a folder of texts" if formats[0] == files.FOLDER else f".{formats[0]}"
-            raise ValueError(f"--{name.replace('_', '-')} is for {COLUMNS}, and ITEMS is {shown}; leave it out")
+    if all(format in ("txt", files.FOLDER) for format in formats):
+        shown = "a folder of texts" if formats[0] == files.FOLDER else f".{formats[0]}"
+        problem = f"{{0}} is for {COLUMNS}, and ITEMS is {shown}; leave it out"
+        options.refuse(namespace, ("item_field", "item_id_field"), problem)
 
 
 # ---- the run ----

@@ -68,11 +68,6 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "keep",
     "keep_field",
     "clusters_mode",
-    "field",
-    "id_field",
-    "source_field",
-    "missing",
-    "on_bad_line",
 )
 
 EPILOG = f"""\
@@ -196,6 +191,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     options.add_running(parser).add_argument(
         "--resume",
         action="store_true",
+        default=None,  # so that `refuse` knows whether it is given
         help="keep what was read and computed in the folder OUTPUT.resume, which is deleted at the end: if the run is "
         "killed, the same command goes on from there. It takes about 500 bytes of disk a document",
     )
@@ -304,9 +300,8 @@ def _matching(namespace: argparse.Namespace, index: Index | None, keep: Keep) ->
 
 def _containing(namespace: argparse.Namespace) -> Containing:
     """Return when a document contains another one."""
-    for name in NOT_OF_CONTAINMENT:
-        if getattr(namespace, name) not in (None, False):
-            raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --measure containment; leave it out")
+    problem = "{0} cannot be combined with --measure containment; leave it out"
+    options.refuse(namespace, NOT_OF_CONTAINMENT, problem)
     return Containing(options.threshold(namespace), options.shingles_of_items(namespace), missing=namespace.missing)
 
 
@@ -351,8 +346,7 @@ def _check_format(request: Request, documents: files.Documents) -> None:
     inputs.check_output(documents, removed)
     for name, remedy in (("mark", "use --removed"), ("add_copies", "use --clusters")):
         if getattr(request, name) and documents.format.name in (files.FOLDER, "txt"):
-            option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} adds fields to records, and INPUT has none; {remedy}")
+            raise ValueError(f"{options.typed(name)} adds fields to records, and INPUT has none; {remedy}")
 
 
 def _note_same_id(identity: bytes | None) -> None:

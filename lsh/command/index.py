@@ -210,9 +210,7 @@ def _create(namespace: argparse.Namespace) -> None:
 
 
 def _created(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:
-    for name in ("reject", "recommend"):
-        if getattr(namespace, name) is not None:
-            raise ValueError(f"--{name} requires --screen")
+    options.refuse(namespace, ("reject", "recommend"), "{0} requires --screen")
     threshold, bands = options.threshold(namespace), options.bands(namespace)
     recall = None if bands else options.recall(namespace)
     hasher = options.hasher(namespace)
@@ -223,8 +221,7 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
     """Create an index for a screen; options that are not given have the defaults of a screen."""
     from lsh.store import screen as screening
 
-    if namespace.threshold is not None:
-        raise ValueError("--threshold cannot be combined with --screen; use --reject and --recommend")
+    options.refuse(namespace, ["threshold"], "{0} cannot be combined with --screen; use --reject and --recommend")
     thresholds: list[float] = []
     for name, default in (("reject", screening.REJECT), ("recommend", screening.RECOMMEND)):
         value = getattr(namespace, name)

@@ -34,11 +34,6 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "normalize",
     "keep",
     "keep_field",
-    "field",
-    "id_field",
-    "source_field",
-    "missing",
-    "on_bad_line",
 )
 
 EPILOG = f"""\
@@ -143,8 +138,7 @@ def _request(namespace: argparse.Namespace) -> Request:
     if any(normalised.values()):
         shingles = lsh.Shingles(**{name: value for name, value in normalised.items() if value is not None})
     if shingles is not None and namespace.unit == "bytes":
-        first = next(name for name, value in normalised.items() if value)
-        raise ValueError(f"--{first.replace('_', '-')} requires --unit line or --unit paragraph")
+        options.refuse(namespace, normalised, "{0} requires --unit line or --unit paragraph")
     by_position: Any = "first" if keep in outputs.BY_VALUE else keep
     cutting = Cutting(namespace.min_bytes, namespace.unit, by_position, shingles, namespace.missing)
     reading, running = options.reading(namespace), options.running(namespace)

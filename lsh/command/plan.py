@@ -77,9 +77,7 @@ def run(namespace: argparse.Namespace) -> None:
         text_bytes = checks.whole_number("bytes", text_bytes, 0, 2**63)
     if sample is None and documents is None and text_bytes is not None:
         raise ValueError("--bytes requires --documents, or --sample")
-    for name in options.SHINGLE_OPTIONS:
-        if sample is None and getattr(namespace, name) is not None:
-            raise ValueError(f"--{name.replace('_', '-')} requires --sample")
+    options.refuse(namespace, options.SHINGLE_OPTIONS if sample is None else (), "{0} requires --sample")
     for name in options.reading_given(namespace) if sample is None else ():
         raise ValueError(f"{name} requires --sample")
     goal = (options.threshold(namespace), options.recall(namespace), options.num_seeds(namespace))

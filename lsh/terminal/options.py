@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, get_args
@@ -281,8 +282,19 @@ def reading(namespace: argparse.Namespace) -> ReadOptions:
 def reading_given(namespace: argparse.Namespace) -> list[str]:
     """Return the names of the options of `reading` that differ from their defaults."""
     given = [name for name in READING if getattr(namespace, name) != namespace.parser.get_default(name)]
-    typed = {"header": "--header" if namespace.header else "--no-header"}
-    return [typed.get(name, f"--{name.replace('_', '-')}") for name in given]
+    return [typed("no_header" if name == "header" and not namespace.header else name) for name in given]
+
+
+def typed(name: str) -> str:
+    """Return an option as it is typed, by its name among the values."""
+    return f"--{name.replace('_', '-')}"
+
+
+def refuse(namespace: argparse.Namespace, names: Iterable[str], problem: str) -> None:
+    """Raise ValueError if one of some options is given; in the message, ``{0}`` stands for the option."""
+    for name in names:
+        if getattr(namespace, name) is not None:
+            raise ValueError(problem.format(typed(name)))
 
 
 def threshold(namespace: argparse.Namespace) -> float:
@@ -299,8 +311,7 @@ def bands(namespace: argparse.Namespace) -> lsh.Bands | None:
     """Return the bands, ``None`` if they are to be planned."""
     if namespace.bands is None:
         return None
-    if namespace.recall is not None:
-        raise ValueError("--recall cannot be combined with --bands")
+    refuse(namespace, ["recall"], "{0} cannot be combined with --bands")
     return lsh.Bands.from_string(namespace.bands)
 
 
@@ -350,9 +361,7 @@ def matching(namespace: argparse.Namespace, keep: Keep = "first") -> Matching:
         If a value is bad; nothing has been read by then.
     """
     if namespace.preset is not None:
-        for name in (*MATCHING_DEFAULTS, "bands"):
-            if getattr(namespace, name) is not None:
-                raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
+        refuse(namespace, (*MATCHING_DEFAULTS, "bands"), "{0} cannot be combined with --preset")
         from lsh.sketch import presets  # slow to import
 
         return Matching(**presets.preset(namespace.preset).options(), keep=keep, missing=namespace.missing)
@@ -376,10 +385,8 @@ def matching_of_index(namespace: argparse.Namespace, index: Index, name: str, ke
     ValueError
         If an option that the index decides is given, or its documents cannot be compared so.
     """
-    for given in ("preset", "bands", "recall", "num_seeds", "random_state", *SHINGLE_OPTIONS):
-        if getattr(namespace, given) is not None:
-            option = f"--{given.replace('_', '-')}"
-            raise ValueError(f"{option} cannot be combined with --against-index, which has its own; leave {option} out")
+    own = ("preset", "bands", "recall", "num_seeds", "random_state", *SHINGLE_OPTIONS)
+    refuse(namespace, own, "{0} cannot be combined with --against-index, which has its own; leave {0} out")
     min_similarity = index.threshold if namespace.threshold is None else threshold(namespace)
     deciding = _deciding(namespace, keep)
     check_comparison(index, name, min_similarity, deciding["verify"])

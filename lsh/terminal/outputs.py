@@ -32,6 +32,7 @@ BY_VALUE = ("highest", "lowest")  # values of --keep with --keep-field
 # Estimated from runs on JSON lines of 250 to 570 MB; xz took longer than was measured.
 REPORT_SHARE, WRITING_SHARES = 0.05, {"": 0.8, "zst": 1.0, "gz": 4.0, "bz2": 8.0, "xz": 30.0}
 HTML = (".html", ".htm")  # endings of a report
+READ_BY = ("field", "id_field", "source_field", "missing", "on_bad_line")  # options that every report lists last
 
 
 @dataclass(frozen=True)
@@ -267,7 +268,7 @@ def given_options(namespace: argparse.Namespace, names: Sequence[str], **values:
     found = {
         "INPUT": " ".join(map(files.shown, namespace.input)),
         "--against": " ".join(map(files.shown, namespace.against or ())),
-        **{f"--{name.replace('_', '-')}": own[name] for name in names},
+        **{options.typed(name): own[name] for name in (*names, *READ_BY)},
     }
     return {name: "yes" if value is True else files.shown(str(value)) for name, value in found.items() if value}
 

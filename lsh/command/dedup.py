@@ -7,7 +7,6 @@ tables and the report.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 
 import lsh
 from lsh import files
+from lsh.base.arrays import Array
 from lsh.base.wording import counted
 from lsh.engine import dedup
 from lsh.engine.index_source import IndexSnapshot
@@ -27,7 +27,7 @@ from lsh.passages.contained import Containing
 from lsh.passages.removing import remove
 from lsh.sketch.bands import Bands
 from lsh.sketch.planning import Plan
-from lsh.terminal import console, indexing, inputs, noted, options, outputs, resuming
+from lsh.terminal import console, indexing, inputs, options, outputs, resuming
 from lsh.terminal.inputs import TextStream
 from lsh.terminal.outputs import Outputs, Stopwatch
 from lsh.terminal.resuming import Resumption
@@ -325,8 +325,8 @@ def _deduplicate(request: Request, watch: Stopwatch) -> tuple[dict[str, Any], di
         watch.stage("preparing", result.summary()["seconds"])
         if request.index is not None and not request.running.quiet:
             _note_same_id(same_id(result, texts, against))
-        tables = outputs.write_report(opened, request, watch, lambda: _report(request, result, run, against))
-        _write(request, result, run, against, [*filter(None, (run.rejects,)), *tables])
+        outputs.write_report(opened, request, run, watch, lambda: _report(request, result, run, against))
+        _write(request, result, run, against)
         watch.stage("writing")
     if resumption is not None:
         resumption.end()
@@ -363,16 +363,15 @@ def _decide(
     request: Request,
     texts: TextStream,
     against: TextStream | IndexSnapshot | None,
-    priorities: noted.Priorities | None,
+    priorities: Callable[[], Array] | None,
     meter: console.Meter,
 ) -> lsh.Deduplication:
     saved = None if request.resumption is None else request.resumption.rows
     run = dedup.Running.checked(**request.running.limits(), progress=meter, saved=saved)
-    values = None if priorities is None else priorities.values
     if isinstance(request.matching, Matching):
-        return dedup.decide(request.matching, texts, against, run, values)
+        return dedup.decide(request.matching, texts, against, run, priorities)
     keep: Any = request.keep
-    return remove(request.matching, texts, values or (lambda: keep), run.num_threads, run.report)
+    return remove(request.matching, texts, priorities or (lambda: keep), run.num_threads, run.report)
 
 
 def _report(
@@ -392,11 +391,7 @@ def _report(
 
 
 def _write(
-    request: Request,
-    result: lsh.Deduplication,
-    run: outputs.OpenRun,
-    against: TextStream | IndexDocuments,
-    tables: list[outputs.AnyTarget],
+    request: Request, result: lsh.Deduplication, run: outputs.OpenRun, against: TextStream | IndexDocuments
 ) -> None:
     """Write the kept documents, if they have a target, and the tables; put all in place when they are complete."""
     own = request.outputs.tables
@@ -411,14 +406,14 @@ def _write(
         if removed_documents is not None:
             removed = files.target(documents, removed_documents)
             opened.enter_context(removed)
-            tables.append(removed)
+            run.others.append(removed)
             files.write_kept(documents, ~result.keep, removed)
         counts = partial(copies_rows, has_sources=request.reading.source_field is not None)
         makers: tuple[Callable[..., Iterator[Iterable[bytes]]], ...] = (removed_rows, cluster_rows, counts)
         for name, rows_of in zip(TABLES, makers):
             rows = partial(rows_of, result, texts, against)
-            tables += outputs.write_table(opened, own[name], documents.temporary, rows)
-        outputs.put_in_place(tables, run.target, request.resumption)
+            outputs.write_table(opened, run, own[name], rows)
+        outputs.put_in_place(run, request.resumption)
 
 
 # ---- counts ----
@@ -426,27 +421,19 @@ def _write(
 
 def _print_counts(request: Request, counts: dict[str, Any], parameters: dict[str, Any]) -> None:
     """Print the counts: as JSON to standard output, as a summary line to standard error."""
-    if request.outputs.json:
-        shown = _shown_parameters(counts, parameters) | {"peak_memory": console.peak_memory()}
-        console.write_data(json.dumps({**counts, **shown}) + "\n")
-    if request.running.verbose:
-        stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
-        if isinstance(request.matching, Matching):
-            console.say(
-                f"{parameters['hasher']!r}\n{parameters['plan'] or parameters['bands']}\n"
-                f"{counts['candidates']:,} pairs in a shared bucket, {counts['connected']:,} texts connected by low "
-                f"bits, {counts['compared']:,} pairs compared"
-            )
-        else:
-            console.say(f"{parameters['shingles']!r}\n{counts['candidates']:,} pairs of which one contains the other")
-        console.say(
-            f"{counts['identical']:,} removed as identical copies, {counts['without_shingles']:,} without shingles\n"
-            f"seconds: {stages}"
+    described = f"{counts['identical']:,} removed as identical copies, {counts['without_shingles']:,} without shingles"
+    if isinstance(request.matching, Matching):
+        described = (
+            f"{parameters['hasher']!r}\n{parameters['plan'] or parameters['bands']}\n"
+            f"{counts['candidates']:,} pairs in a shared bucket, {counts['connected']:,} texts connected by low "
+            f"bits, {counts['compared']:,} pairs compared\n{described}"
         )
-    if not request.running.quiet:
-        if counts["capped"]:
-            console.say(_left_out(counts, parameters))
-        console.say(_summary(counts, with_references=bool(request.references) or request.index is not None))
+    else:
+        pairs = f"{counts['candidates']:,} pairs of which one contains the other"
+        described = f"{parameters['shingles']!r}\n{pairs}\n{described}"
+    messages = [_left_out(counts, parameters)] if counts["capped"] else []
+    messages.append(_summary(counts, with_references=bool(request.references) or request.index is not None))
+    outputs.print_counts(request, counts, _shown_parameters(counts, parameters), described, *messages)
 
 
 def _shown_parameters(counts: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:

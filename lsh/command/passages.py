@@ -7,7 +7,6 @@ passages and the report.
 from __future__ import annotations
 
 import argparse
-import json
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -165,11 +164,10 @@ def _cut(request: Request, watch: Stopwatch) -> dict[str, Any]:
         texts, old, meter = run.texts, run.old, run.meter
         watch.stage("preparing")
         limits = Running.checked(**running.limits(), progress=meter)
-        priorities = None if run.priorities is None else run.priorities.values
-        found = find(request.cutting, texts, old if request.references else None, limits, priorities)
+        found = find(request.cutting, texts, old if request.references else None, limits, run.priorities)
         watch.stage("preparing", found.summary()["seconds"])
-        tables = outputs.write_report(opened, request, watch, lambda: _report(request, found, run))
-        _write(request, found, run, [*filter(None, (run.rejects,)), *tables])
+        outputs.write_report(opened, request, run, watch, lambda: _report(request, found, run))
+        _write(request, found, run)
         watch.stage("writing")
     counts = found.summary()
     counts["read"] = texts.num_bytes + old.num_bytes
@@ -186,13 +184,12 @@ def _report(request: Request, found: Passages, run: outputs.OpenRun) -> str:
     return report.passages(found, choice=choice, sizes=outputs.sizes_of(run.texts), **values)
 
 
-def _write(request: Request, found: Passages, run: outputs.OpenRun, tables: list[outputs.AnyTarget]) -> None:
+def _write(request: Request, found: Passages, run: outputs.OpenRun) -> None:
     """Write the documents, if they have a target, and the table; put all files in place when they are complete."""
     with ExitStack() as opened:
         shortening.write_documents(opened, run, found.cuts, found.emptied, request.mark)
-        folder = run.documents.temporary
-        tables += outputs.write_table(opened, request.spans, folder, lambda: span_rows(found, run.texts, run.old))
-        outputs.put_in_place(tables, run.target)
+        outputs.write_table(opened, run, request.spans, lambda: span_rows(found, run.texts, run.old))
+        outputs.put_in_place(run)
 
 
 # ---- counts ----
@@ -200,21 +197,11 @@ def _write(request: Request, found: Passages, run: outputs.OpenRun, tables: list
 
 def _print_counts(request: Request, counts: dict[str, Any]) -> None:
     """Print the counts: as JSON to standard output, as a summary line to standard error."""
-    if request.outputs.json:
-        cutting = request.cutting
-        run = {"min_bytes": cutting.min_bytes, "unit": cutting.unit, "peak_memory": console.peak_memory()}
-        shown = {name: value for name, value in counts.items() if name != "read"}
-        console.write_data(json.dumps({**shown, **run}) + "\n")
-    if request.running.verbose:
-        stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
-        cutting = request.cutting
-        normalised = "" if cutting.shingles is None else f", normalised by {cutting.shingles!r}"
-        console.say(
-            f"passages of {cutting.min_bytes:,} bytes or more, unit {cutting.unit}, keep {request.keep}{normalised}\n"
-            f"seconds: {stages}"
-        )
-    if not request.running.quiet:
-        console.say(_summary(request, counts))
+    cutting = request.cutting
+    normalised = "" if cutting.shingles is None else f", normalised by {cutting.shingles!r}"
+    described = f"passages of {cutting.min_bytes:,} bytes or more, unit {cutting.unit}, keep {request.keep}{normalised}"
+    parameters = {"min_bytes": cutting.min_bytes, "unit": cutting.unit}
+    outputs.print_counts(request, counts, parameters, described, _summary(request, counts))
 
 
 def _summary(request: Request, counts: dict[str, Any]) -> str:

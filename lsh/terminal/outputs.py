@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -107,12 +108,12 @@ class OpenRun:
         Those of INPUT.
     texts, old : TextStream
         The texts of INPUT and of --against.
-    priorities : noted.Priorities or None
-        The values of --keep-field.
+    priorities : callable or None
+        Returns the values of --keep-field.
     target : files.Target, files.FolderTarget or None
         Where the documents are written.
-    rejects : files.Target or None
-        Where skipped lines are written.
+    others : list of files.Target
+        The other files that are written.
     meter : console.Meter
         Shows the progress.
     """
@@ -120,9 +121,9 @@ class OpenRun:
     documents: files.Documents
     texts: TextStream
     old: TextStream
-    priorities: noted.Priorities | None
+    priorities: Callable[[], Array] | None
     target: AnyTarget | None
-    rejects: files.Target | None
+    others: list[AnyTarget]
     meter: console.Meter
 
 
@@ -340,6 +341,7 @@ def open_run(
     rejects = None
     if written.rejects is not None:
         rejects = opened.enter_context(files.Target(written.rejects, folder=running.temp_dir))
+    targets: list[AnyTarget] = [] if rejects is None else [rejects]
     everything = [request.sources, *request.references]
     documents = opened.enter_context(
         inputs.open_documents(reading, request.sources, rejects, everything, budget, added=added)
@@ -375,7 +377,7 @@ def open_run(
     shown_output = files.STANDARD if written.json else written.output
     stages = later(written, documents, target)
     meter = console.progress(running.quiet, shown_output, streams, running.verbose, stages, shares)
-    return OpenRun(documents, texts, old, ranked, target, rejects, meter)
+    return OpenRun(documents, texts, old, None if ranked is None else ranked.values, target, targets, meter)
 
 
 def report_values(
@@ -426,40 +428,50 @@ def write_documents(
         meter.bytes("writing", size, size)
 
 
-def write_report(opened: ExitStack, request: Request, watch: Stopwatch, page: Callable[[], str]) -> list[AnyTarget]:
-    """Write the report, if it is wanted, and return its target, which `opened` closes."""
-    if request.outputs.report is None:
-        return []
-    report = opened.enter_context(files.Target(request.outputs.report, folder=request.running.temp_dir))
-    report.write(page().encode())
-    watch.stage("report")
-    return [report]
+def write_report(opened: ExitStack, request: Request, run: OpenRun, watch: Stopwatch, page: Callable[[], str]) -> None:
+    """Write the report, if it is wanted, to a target that `opened` closes."""
+    if request.outputs.report is not None:
+        report = opened.enter_context(files.Target(request.outputs.report, folder=request.running.temp_dir))
+        report.write(page().encode())
+        watch.stage("report")
+        run.others.append(report)
 
 
 def write_table(
-    opened: ExitStack, path: str | None, folder: str | None, rows: Callable[[], Iterable[Iterable[bytes]]]
-) -> list[AnyTarget]:
-    """Write a table, if it is wanted, and return its target, which `opened` closes."""
-    if path is None:
-        return []
-    table = opened.enter_context(files.Target(path, folder=folder))
-    left = iter(rows())
-    while some := b"".join(files.table_row(*row) for row in islice(left, MAX_ROWS)):
-        table.write(some)
-    return [table]
-
-
-def put_in_place(
-    tables: Sequence[AnyTarget], documents: AnyTarget | None, resumption: Resumption | None = None
+    opened: ExitStack, run: OpenRun, path: str | None, rows: Callable[[], Iterable[Iterable[bytes]]]
 ) -> None:
+    """Write a table, if it is wanted, to a target that `opened` closes."""
+    if path is not None:
+        table = opened.enter_context(files.Target(path, folder=run.documents.temporary))
+        left = iter(rows())
+        while some := b"".join(files.table_row(*row) for row in islice(left, MAX_ROWS)):
+            table.write(some)
+        run.others.append(table)
+
+
+def put_in_place(run: OpenRun, resumption: Resumption | None = None) -> None:
     """Complete all files before the first of them is put in its place; with the documents, the last, all are there."""
-    targets = tables if documents is None else [*tables, documents]
+    targets = run.others if run.target is None else [*run.others, run.target]
     for each in targets:
         each.complete()
     if resumption is not None:
         resumption.placing()
     for each in targets:
         each.commit()
+
+
+def print_counts(
+    request: Request, counts: dict[str, Any], parameters: dict[str, Any], described: str, *messages: str
+) -> None:
+    """Print the counts of a run: as JSON with its parameters, described for --verbose, and by messages."""
+    if request.outputs.json:
+        shown = {name: value for name, value in counts.items() if name != "read"} | parameters
+        console.write_data(json.dumps({**shown, "peak_memory": console.peak_memory()}) + "\n")
+    if request.running.verbose:
+        stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
+        console.say(f"{described}\nseconds: {stages}")
+    for words in () if request.running.quiet else messages:
+        console.say(words)
 
 
 def later(written: Outputs, documents: files.Documents, target: AnyTarget | None) -> dict[str, float]:

@@ -6,18 +6,17 @@ contains it, it shows those with the lowest containment, by which a threshold ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks
-from lsh.base.version import __version__
 from lsh.base.wording import counted, size
 from lsh.passages.contained_result import Contained
 from lsh.passages.reasons import in_words
-from lsh.report.drawing import MAX_SOURCES, MAX_VALUES, Tile, checked_values, parameter_table, percent, titled
+from lsh.report.drawing import MAX_SOURCES, Tile, checked_values, parameter_table, percent, titled
 from lsh.report.lookup import MAX_NAME_LENGTH, TextLookup, beginning, coded, decoded, shortened, source_cell
 from lsh.report.page import Cell, Html, bar, count, document, element, joined, section, table
 from lsh.report.pairs import common_marked, decoded_part, side_by_side, surrounded
@@ -197,7 +196,7 @@ def contained(
         Html() if item_sources is None else _by_file(found, item_sources),
         Html() if sources is None else _by_source(found, sources),
         _skipped_table(run),
-        parameter_table(_values(found, given)),
+        _parameter_table(found, given),
     ]
     return document("Report of items within texts", joined(parts))
 
@@ -387,17 +386,15 @@ def _skipped_table(run: _Run) -> Html:
     return section("Items not looked for", about, table(("item", "reason", "start of the item"), rows, name="skipped"))
 
 
-def _values(found: Contained, parameters: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of each parameter."""
+def _parameter_table(found: Contained, parameters: Mapping[str, object]) -> Html:
+    """Show the parameters of the result, and those that were given for the report."""
     given, counts = found.parameters, found.summary()
-    yield "version", f"lsh-dedup {__version__}"
-    yield "a text contains an item with", _least(given)
-    yield "longest window", f"{given['window']:g} times the length of the item"
-    yield "shingles", repr(given["shingles"])
+    own = {
+        "a text contains an item with": _least(given),
+        "longest window": f"{given['window']:g} times the length of the item",
+        "shingles": repr(given["shingles"]),
+    }
     if given["max_share"] is not None:
-        yield "shingles that count", f"those of at most {100 * given['max_share']:g} % of the texts"
-        yield "shingles that do not", f"{counts['common']:,}"
-    for name, value in list(parameters.items())[:MAX_VALUES]:
-        yield str(name), decoded(value)
-    if counts["missing"]:
-        yield "missing texts", f"{counts['missing']:,}"
+        own["shingles that count"] = f"those of at most {100 * given['max_share']:g} % of the texts"
+        own["shingles that do not"] = f"{counts['common']:,}"
+    return parameter_table(own, parameters, {"missing texts": counts["missing"]})

@@ -243,7 +243,22 @@ def _name(source: SourceCount) -> str:
 
 def what_was_run(run: DeduplicationRun, parameters: Mapping[str, object]) -> Html:
     """Show the parameters of the result, and those that were given for the report."""
-    return parameter_table(_values(run, parameters))
+    name = "planned recall" if run.left_out else "promised recall"
+    own = {
+        "threshold": f"{run.threshold:g}",
+        name: f"{run.promised_recall:.6f} at the threshold{', not kept in large buckets' if run.left_out else ''}",
+        "verified by": VERIFIED_BY[run.verify],
+        "shingles": repr(run.hasher.shingles),
+        "fingerprints": repr(run.hasher),
+        "bands": str(run.bands).partition("\n")[0],
+    }
+    counts = run.result.summary()
+    left = {
+        "documents without shingles, kept": counts["without_shingles"],
+        "missing texts, kept": counts["missing"],
+        f"comparisons left out, in buckets of more than {LIMIT:,}": counts["capped"],
+    }
+    return parameter_table(own, parameters, left)
 
 
 def checked_values(parameters: object) -> Mapping[str, object]:
@@ -253,8 +268,14 @@ def checked_values(parameters: object) -> Mapping[str, object]:
     return parameters or {}
 
 
-def parameter_table(values: Iterable[tuple[str, str]]) -> Html:
-    """Show the name and the value of each parameter."""
+def parameter_table(own: Mapping[str, str], given: Mapping[str, object], counts: Mapping[str, int]) -> Html:
+    """Show the version, the parameters of a result, those that were given for the report, and counts other than 0."""
+    values = [
+        ("version", f"lsh-dedup {__version__}"),
+        *own.items(),
+        *((str(name), decoded(value)) for name, value in list(given.items())[:MAX_VALUES]),
+        *((name, f"{count:,}") for name, count in counts.items() if count),
+    ]
     rows = [
         element(
             "tr",
@@ -265,25 +286,3 @@ def parameter_table(values: Iterable[tuple[str, str]]) -> Html:
     ]
     content = element("table", element("tbody", *rows), class_="run", id="run")
     return section("Parameters", element("div", content, class_="scroll"))
-
-
-def _values(run: DeduplicationRun, parameters: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of each parameter."""
-    counts = run.result.summary()
-    yield "version", f"lsh-dedup {__version__}"
-    yield "threshold", f"{run.threshold:g}"
-    name = "planned recall" if run.left_out else "promised recall"
-    yield name, f"{run.promised_recall:.6f} at the threshold{', not kept in large buckets' if run.left_out else ''}"
-    yield "verified by", VERIFIED_BY[run.verify]
-    yield "shingles", repr(run.hasher.shingles)
-    yield "fingerprints", repr(run.hasher)
-    yield "bands", str(run.bands).partition("\n")[0]
-    for name, value in list(parameters.items())[:MAX_VALUES]:
-        yield str(name), decoded(value)
-    for name, words in (
-        ("without_shingles", "documents without shingles, kept"),
-        ("missing", "missing texts, kept"),
-        ("capped", f"comparisons left out, in buckets of more than {LIMIT:,}"),
-    ):
-        if counts[name]:
-            yield words, f"{counts[name]:,}"

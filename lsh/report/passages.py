@@ -7,19 +7,18 @@ elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks, errors
-from lsh.base.version import __version__
 from lsh.base.wording import counted, size
 from lsh.passages.result import Passages
 from lsh.report.choice import checked_sizes, sides
-from lsh.report.drawing import MAX_SOURCES, MAX_VALUES, checked_values, parameter_table, percent, titled
-from lsh.report.lookup import TextLookup, beginning, coded, decoded, source_cell
+from lsh.report.drawing import MAX_SOURCES, checked_values, parameter_table, percent, titled
+from lsh.report.lookup import TextLookup, beginning, coded, source_cell
 from lsh.report.page import Cell, Html, bar, count, document, element, joined, section, table
 from lsh.report.pairs import decoded_part, side_by_side, surrounded
 from lsh.text.cuts import encoded
@@ -232,7 +231,7 @@ def passages(
         _kept_table(run, "Most bytes cut", choice.heaviest, "most"),
         _side_by_side(run),
         Html() if sources is None else _by_source(found, sources, lengths),
-        parameter_table(_values(found, values)),
+        _parameter_table(found, values),
     ]
     return document("Report of passages", joined(parts))
 
@@ -404,15 +403,9 @@ def _by_source(found: Passages, sources: Indexed, sizes: NDArray[np.int64] | Non
     return section("Sources", element("p", words), table(heads, rows, name="sources"))
 
 
-def _values(found: Passages, parameters: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of each parameter."""
+def _parameter_table(found: Passages, parameters: Mapping[str, object]) -> Html:
+    """Show the parameters of the result, and those that were given for the report."""
     given = found.parameters
-    yield "version", f"lsh-dedup {__version__}"
-    yield "minimum length", f"{given['min_bytes']:,} bytes"
-    yield "unit", given["unit"]
-    if given["shingles"] is not None:
-        yield "normalised by", repr(given["shingles"])
-    for name, value in list(parameters.items())[:MAX_VALUES]:
-        yield str(name), decoded(value)
-    if found.summary()["missing"]:
-        yield "missing texts", f"{found.summary()['missing']:,}"
+    own = {"minimum length": f"{given['min_bytes']:,} bytes", "unit": given["unit"]}
+    own |= {} if given["shingles"] is None else {"normalised by": repr(given["shingles"])}
+    return parameter_table(own, parameters, {"missing texts": found.summary()["missing"]})

@@ -22,15 +22,6 @@ from lsh.sketch.hasher import MinHasher, wilson_interval
 from lsh.text.shingling import jaccard_matrix
 from lsh.typing import Text
 
-__all__ = [
-    "MeasuredRecall",
-    "SimilarityInterval",
-    "choose_random",
-    "choose_sample",
-    "confidence_interval",
-    "measure",
-]
-
 SAMPLE_PAIRS = 500_000
 MAX_SAMPLE_PAIRS = 20_000_000
 MAX_SAMPLE_DOCUMENTS = 10_000

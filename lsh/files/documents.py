@@ -1,12 +1,15 @@
 """Documents in files: reading them, and writing the kept ones.
 
 `Documents` are files of one format, or a folder of texts. They are parsed once. Later, single documents are read by
-their positions, and the kept records are copied by their places. The formats are in `text_formats`, `tables` and
-`folder`, the places of records in `places`, files themselves in `storage`, and `finding` tells which files are read.
+their positions, and the kept records are copied by their places. A pass reads all of them once: `LinePass`,
+`TablePass` or `FolderPass`; the first one knows where each is, and another process can go on with it. The formats of
+text are in `text_formats`, places of records in `places`, files themselves in `storage`, and `finding` tells which
+files are read.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
@@ -19,13 +22,13 @@ from lsh.base.budget import MemoryBudget
 from lsh.base.errors import InputError, Parameter, Words, bad_value
 from lsh.base.prefetch import prefetched
 from lsh.base.wording import counted
+from lsh.files import tables
 from lsh.files.finding import Sources, expanded, find_sources
-from lsh.files.folder import Folder
-from lsh.files.lines import Lines
-from lsh.files.places import Flags
+from lsh.files.folder import Folder, FolderPass
+from lsh.files.lines import LinePass
+from lsh.files.places import Flags, Places
 from lsh.files.readers import Reader
 from lsh.files.records import FOLDER, SKIP, TABLES, Block, ReadCounts, ReadOptions, Record, Values, escaped, is_number
-from lsh.files.tables import Tables
 from lsh.files.text_formats import Csv, JsonLines, PlainText, Tsv
 from lsh.storage import urls
 from lsh.storage.disk import STANDARD, changed
@@ -40,6 +43,7 @@ from lsh.typing import Pieces
 FIELD_OPTIONS = ("field", "id_field", "source_field", "keep_field")
 DEFAULTS = vars(ReadOptions())
 OWN_FIELDS = ("source_field", "keep_field")  # that no other files are read with
+AnyPass = LinePass | tables.TablePass | FolderPass
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
 
@@ -123,20 +127,20 @@ class Documents:
             self._counts.note(f"{counted(special, 'special file')} not read: pipes, sockets or devices")
         self.inputs: list[Input] = []
         self._place = 0, 0  # of the file that was open when `position` was asked last, and of its first byte
-        self._reader: Lines | Tables | Folder
-        budget = MemoryBudget() if budget is None else budget
-        self.temporary = budget.folder
+        self._options, self._budget = options, MemoryBudget() if budget is None else budget
+        self._known: AnyPass | None = None  # the first pass that read all documents
+        self._begun: AnyPass | None = None  # the first pass, from when it begins until it ends, if it is journaled
+        self.temporary = self._budget.folder
+        self._folder: Folder | None = None
         if self.format.name == FOLDER:
-            self._reader = Folder(self.path, pattern, options, self._counts)
+            self._folder = Folder(self.path, pattern, options, self._counts)
             return
         self.inputs = [
             Input(source.path, source.format.compression, source.state, self.temporary, source.format.name)
             for source in sources
         ]
         if self.format.name in TABLES.values():
-            self._reader = Tables(self.inputs, self.format.name, options, self._counts)
-        else:
-            self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts, budget)
+            tables.check_available(self.format.name)
 
     def _usable(self, options: ReadOptions, others: Sequence[str]) -> ReadOptions:
         """Return the options without those that only the other formats have a use for."""
@@ -189,13 +193,13 @@ class Documents:
     @property
     def size(self) -> int:
         """The size of the files in bytes, as they are on disk."""
-        return self._reader.size if isinstance(self._reader, Folder) else sum(file.size for file in self.inputs)
+        return sum(file.size for file in self.inputs) if self._folder is None else self._folder.size
 
     @property
     def position(self) -> int:
         """How many of these bytes have been read; for the thread that reads, between two blocks."""
-        if isinstance(self._reader, Folder):
-            return self._reader.position
+        if self._folder is not None:
+            return self._folder.position
         for first, before in (self._place, (0, 0)):  # most often the same file as the last time, or the next one
             for number, file in enumerate(self.inputs[first:], first):
                 if (position := file.position) is not None:
@@ -207,21 +211,19 @@ class Documents:
     @property
     def count(self) -> int:
         """The number of documents, which are read if that has not been done."""
-        return self._reader.count
+        return self._located().count
 
     @property
     def starts(self) -> list[int]:
         """The position of the first document of each file; of a folder of texts, which is no file, 0."""
-        return [0] if isinstance(self._reader, Folder) else self._reader.starts
+        return self._located().starts
 
     def states(self) -> dict[str, tuple[Any, ...] | None]:
         """Return by the path of each file what another run compares to tell whether it changed.
 
         It is ``None`` for standard input and pipes, which only one run can read.
         """
-        if isinstance(self._reader, Folder):
-            return self._reader.states()
-        return {file.path: file.state() for file in self.inputs}
+        return {file.path: file.state() for file in self.inputs} if self._folder is None else self._folder.states()
 
     def journaled(self) -> None:
         """Remember what `taken` returns, from the next reading on."""
@@ -232,7 +234,9 @@ class Documents:
 
         The thread that reads calls it, between two blocks or at the end.
         """
-        state, arrays = self._reader.taken()
+        one = self._begun or self._known
+        assert one is not None
+        state, arrays = one.taken()
         numbers, rejected = self._counts.taken()
         return [state, numbers], [rejected, *arrays]
 
@@ -242,9 +246,13 @@ class Documents:
         `blocks` yields the documents after these then, unless the reading has `ended`: then it yields all again. `at`
         yields these.
         """
-        state, numbers = value
-        self._reader.restore(state, arrays[1:], ended)
-        self._counts.restore(numbers, arrays[0])
+        (state, numbers), (rejected, *own) = value, arrays
+        self._begun = self._begun or self._new_pass(self._counts)
+        self._begun.restore(state, own)
+        if ended:
+            self._begun.prepare()
+            self._known, self._begun = self._begun, None
+        self._counts.restore(numbers, rejected)
 
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads the files again. Do not read a pipe by two calls at the same time.
@@ -258,18 +266,47 @@ class Documents:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents as `records` does, but many together; `prefetched` reads them in a thread."""
-        return self._reader.blocks()
+        if self._begun is None:
+            self._counts.start()
+        one = self._begun or self._new_pass(self._counts)
+        if self._counts.is_journaled and not self._known:
+            self._begun = one
+        yield from one.blocks()
+        self._known, self._begun = self._known or one, None
+
+    def _new_pass(self, counts: ReadCounts) -> AnyPass:
+        if self._folder is not None:
+            return FolderPass(self._folder, counts)
+        if self.format.name in TABLES.values():
+            return tables.TablePass(self.inputs, self.format.name, self._options, counts)
+        reader = READERS[self.format.name](self._options)
+        return LinePass(self.inputs, reader, counts, None if self._known else Places(self._budget))
+
+    def _located(self) -> AnyPass:
+        """Return the pass that knows where the documents are; they are read if that has not been done.
+
+        After `restore` it is the first pass, as far as it has come.
+        """
+        if self._begun is not None:
+            self._begun.prepare()
+            return self._begun
+        if self._known is None:
+            one = self._new_pass(ReadCounts())
+            if not isinstance(one, tables.TablePass):  # for which the metadata of the files say it
+                deque(one.blocks(), 0)
+            self._known = one
+        return self._known
 
     def at(self, positions: Array) -> Iterator[Block]:
         """Yield the documents at some positions, which ascend, in blocks.
 
         The other documents are not parsed. All documents are read first if that has not been done.
         """
-        return self._reader.at(positions)
+        return self._located().at(positions)
 
     def files_of(self, positions: Array) -> list[str]:
         """Return the name of the file, or of the folder of texts, that holds the document at each position."""
-        if isinstance(self._reader, Folder):
+        if self._folder is not None:
             return [self.name] * len(positions)
         numbers = np.searchsorted(self.starts, positions, side="right") - 1
         return [self.inputs[number].name for number in numbers.tolist()]
@@ -385,21 +422,21 @@ def write_kept(
     InputError
         If the number of documents has changed since they were read first, or a record has an added field.
     """
-    flags, reader = np.asarray(keep, np.bool_), documents._reader
-    if len(flags) != reader.count:
-        what = "grew" if len(flags) < reader.count else "shrank"
+    flags, located = np.asarray(keep, np.bool_), documents._located()
+    if len(flags) != located.count:
+        what = "grew" if len(flags) < located.count else "shrank"
         raise InputError(documents.name, f"it {what} while it was read; run again when nothing writes to it")
     starts = dict(zip(documents.inputs, accumulate((file.size for file in documents.inputs), initial=0)))
 
     def reported(file: Input, position: int | None) -> None:
         report(starts[file] + (position or 0))
 
-    if isinstance(reader, Folder):
+    if isinstance(located, FolderPass):
         if not isinstance(target, FolderTarget):
             raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
-        reader.write_kept(flags, target, lambda: report(reader.position), cuts)
+        located.write_kept(flags, target, lambda: report(documents.position), cuts)
     elif isinstance(target, (Target, ShardTarget)):
-        reader.write_kept(flags, target, reported, values, cuts)
+        located.write_kept(flags, target, reported, values, cuts)
     else:
         raise TypeError(f"records go to a Target or a ShardTarget, got {type(target).__name__}")
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
@@ -80,8 +79,14 @@ class _Columns(NamedTuple):
         return columns_note(list(map(shown, self.texts)), identity, schema.names if options.default_id() else ())
 
 
-class Tables:
-    """The documents of Parquet or Arrow files, row by row.
+def check_available(format: str) -> None:
+    """Raise ImportError if pyarrow is not installed."""
+    with needing(f'.{format} files need pyarrow: run pip install "lsh-dedup[io]", or use .jsonl or .csv'):
+        import pyarrow  # noqa: F401
+
+
+class TablePass:
+    """One pass over Parquet or Arrow files, row by row.
 
     Parameters
     ----------
@@ -93,63 +98,51 @@ class Tables:
         How the documents are read.
     counts : ReadCounts
         Receives the counts and notes.
-
-    Raises
-    ------
-    ImportError
-        If pyarrow is not installed.
     """
 
     def __init__(self, inputs: Sequence[Input], format: str, options: ReadOptions, counts: ReadCounts) -> None:
-        with needing(f'.{format} files need pyarrow: run pip install "lsh-dedup[io]", or use .jsonl or .csv'):
-            import pyarrow  # noqa: F401
         self._inputs, self._format, self._options, self._counts = inputs, format, options, counts
         self._schema: Any = None  # of the first file, once it is open
         self._ranking = Ranking("" if options.keep_field is None else options.keep_field)
-        self._ends: list[int] | None = None  # the positions after the last row of each file, after a reading
-        self._reached: tuple[list[int], int] = [], 0  # the same for a reading, and the position that it has reached
+        self._ends: list[int] = []  # the positions after the last row of each file that was read
+        self._position = 0  # that was reached
         self._num_taken = 0  # ends that `taken` returned
-        self._is_begun = False  # whether `blocks` goes on there
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents; after `restore`, the next ones."""
-        if not self._is_begun:
-            self._counts.start()
-        yield from self._blocks(self._counts)
-
-    def _blocks(self, counts: ReadCounts) -> Iterator[Block]:
-        ends, position = self._reached if self._is_begun else ([], 0)
-        self._schema, self._is_begun = None, False
         for number, file in enumerate(self._inputs):
-            if number and number < len(ends):
+            if number and number < len(self._ends):
                 continue
             with self._opened(file) as table:  # the first one shows the columns
                 columns = self._columns(file.name, table.schema)
-                counts.note(columns.note(table.schema, self._options))
-                first = ends[-1] if ends else 0
-                for batch in table.rows(columns.names(), position - first) if number == len(ends) else ():
-                    block = self._block(file.name, columns, batch, position, position - first, counts)
-                    position += len(batch)
-                    self._reached = ends, position
-                    yield block
-                    file.share_read = table.share(position - first)
-            if number == len(ends):
-                ends.append(position)
-        self._ends = ends
+                self._counts.note(columns.note(table.schema, self._options))
+                if number == len(self._ends):
+                    first = self._ends[-1] if self._ends else 0
+                    for batch in table.rows(columns.names(), self._position - first):
+                        at, row = self._position, self._position - first
+                        block = self._block(file.name, columns, batch, at, row, self._counts)
+                        self._position += len(batch)
+                        yield block
+                        file.share_read = table.share(self._position - first)
+                    self._ends.append(self._position)
 
     def taken(self) -> tuple[Any, list[Array]]:
-        """Return what `restore` needs of the first reading, as far as it has come: what is new since the last call."""
-        ends, position = self._reached
-        before, self._num_taken = self._num_taken, len(ends)
-        return [ends[before:], position], []
+        """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
+        before, self._num_taken = self._num_taken, len(self._ends)
+        return [self._ends[before:], self._position], []
 
-    def restore(self, state: Any, arrays: Sequence[Array], ended: bool) -> None:
-        """Add to the first reading what `taken` returned, call by call; `blocks` goes on there, unless it has ended."""
-        more, position = state
-        self._reached[0].extend(more)
-        self._reached, self._num_taken, self._is_begun = (self._reached[0], position), len(self._reached[0]), True
-        if ended:
-            deque(self._blocks(self._counts), 0)  # no more rows
+    def restore(self, state: Any, arrays: Sequence[Array]) -> None:
+        """Go on from where `taken` was called in another process, call by call."""
+        more, self._position = state
+        self._ends += more
+        self._num_taken = len(self._ends)
+
+    def prepare(self) -> None:
+        """After `restore`, note the columns."""
+        if self._schema is None:
+            with self._opened(self._inputs[0]) as table:
+                columns = self._columns(self._inputs[0].name, table.schema)
+                self._counts.note(columns.note(table.schema, self._options))
 
     def _block(self, name: str, columns: _Columns, batch: Any, position: int, row: int, counts: ReadCounts) -> Block:
         """Return rows as a block; `row` is the number of rows of the file before them."""
@@ -162,9 +155,13 @@ class Tables:
 
     def _extents(self) -> Iterator[tuple[int, Input, int, int]]:
         """Yield each file with its number, and the positions of its first row and after its last."""
-        if self._ends is None:
-            self._ends = list(accumulate(map(self._num_rows, self._inputs)))
-        return zip(range(len(self._ends)), self._inputs, [0, *self._ends], self._ends)
+        ends = self._ends if len(self._ends) == len(self._inputs) else self._metadata_ends
+        return zip(range(len(ends)), self._inputs, [0, *ends], ends)
+
+    @cached_property
+    def _metadata_ends(self) -> list[int]:
+        """The positions after the last row of each file, by its metadata."""
+        return list(accumulate(map(self._num_rows, self._inputs)))
 
     def _num_rows(self, file: Input) -> int:
         with self._opened(file) as table:

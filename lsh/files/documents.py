@@ -80,6 +80,8 @@ class Documents:
         The format of all files, and the compression of the first.
     name : str
         The inputs in words, for messages.
+    counts : ReadCounts
+        What was skipped and missing when the documents were read last, the hidden files, and notes on the reading.
     temporary : str or None
         The folder for temporary files; ``None``: TMPDIR, or the folder of the system.
 
@@ -121,10 +123,10 @@ class Documents:
         shown = "standard input" if self.path == STANDARD else urls.shown(self.path)
         self.name = shown if len(sources) == 1 else f"{shown} and {len(sources) - 1} more"
         options = self._usable(options, others)
-        self._counts = ReadCounts(None if rejects is None else rejects.write)
-        self._counts.hidden = hidden
+        self.counts = ReadCounts(None if rejects is None else rejects.write)
+        self.counts.hidden = hidden
         if special:
-            self._counts.note(f"{counted(special, 'special file')} not read: pipes, sockets or devices")
+            self.counts.note(f"{counted(special, 'special file')} not read: pipes, sockets or devices")
         self.inputs: list[Input] = []
         self._place = 0, 0  # of the file that was open when `position` was asked last, and of its first byte
         self._options, self._budget = options, MemoryBudget() if budget is None else budget
@@ -133,7 +135,7 @@ class Documents:
         self.temporary = self._budget.folder
         self._folder: Folder | None = None
         if self.format.name == FOLDER:
-            self._folder = Folder(self.path, pattern, options, self._counts)
+            self._folder = Folder(self.path, pattern, options, self.counts)
             return
         self.inputs = [
             Input(source.path, source.format.compression, source.state, self.temporary, source.format.name)
@@ -164,31 +166,6 @@ class Documents:
     def __exit__(self, *error: object) -> None:
         for file in self.inputs:
             file.close()
-
-    @property
-    def skipped(self) -> int:
-        """How many bad lines, or files of a folder, were skipped when the documents were read last."""
-        return self._counts.skipped
-
-    @property
-    def hidden(self) -> int:
-        """How many hidden files of folders were not read."""
-        return self._counts.hidden
-
-    @property
-    def missing(self) -> int:
-        """How many documents had no text when they were read last."""
-        return self._counts.missing
-
-    @property
-    def notes(self) -> list[Words]:
-        """What the user should know about how the documents are read, such as which column is the text."""
-        return self._counts.notes
-
-    @property
-    def has_numbers(self) -> bool:
-        """Whether the numbers of the records are the ids, as far as has been read."""
-        return self._counts.has_numbers
 
     @property
     def size(self) -> int:
@@ -225,19 +202,15 @@ class Documents:
         """
         return {file.path: file.state() for file in self.inputs} if self._folder is None else self._folder.states()
 
-    def journaled(self) -> None:
-        """Remember what `taken` returns, from the next reading on."""
-        self._counts.is_journaled = True
-
     def taken(self) -> tuple[Any, list[Array]]:
         """Return what `restore` needs of the first reading, as far as it has come: what is new since the last call.
 
-        The thread that reads calls it, between two blocks or at the end.
+        The thread that reads calls it, between two blocks or at the end, if the counts are journaled.
         """
         one = self._begun or self._known
         assert one is not None
         state, arrays = one.taken()
-        numbers, rejected = self._counts.taken()
+        numbers, rejected = self.counts.taken()
         return [state, numbers], [rejected, *arrays]
 
     def restore(self, value: Any, arrays: Sequence[Array], ended: bool) -> None:
@@ -247,12 +220,12 @@ class Documents:
         yields these.
         """
         (state, numbers), (rejected, *own) = value, arrays
-        self._begun = self._begun or self._new_pass(self._counts)
+        self._begun = self._begun or self._new_pass(self.counts)
         self._begun.restore(state, own)
         if ended:
             self._begun.prepare()
             self._known, self._begun = self._begun, None
-        self._counts.restore(numbers, rejected)
+        self.counts.restore(numbers, rejected)
 
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads the files again. Do not read a pipe by two calls at the same time.
@@ -267,9 +240,9 @@ class Documents:
     def blocks(self) -> Iterator[Block]:
         """Yield the documents as `records` does, but many together; `prefetched` reads them in a thread."""
         if self._begun is None:
-            self._counts.start()
-        one = self._begun or self._new_pass(self._counts)
-        if self._counts.is_journaled and not self._known:
+            self.counts.start()
+        one = self._begun or self._new_pass(self.counts)
+        if self.counts.is_journaled and not self._known:
             self._begun = one
         yield from one.blocks()
         self._known, self._begun = self._known or one, None

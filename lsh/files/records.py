@@ -330,14 +330,18 @@ class ReadCounts:
 
     Attributes
     ----------
+    skipped, missing : int
+        Bad lines or files, and documents without a text, of the last reading.
+    hidden : int
+        Hidden files of folders that are not read.
     notes : list of str or Message
-        What the user should know about how the documents are read, each note once.
+        What the user should know about how the documents are read, such as which column is the text, each note once.
     has_numbers : bool
         Whether the numbers of the records are known to be the ids.
     looks_for_bytes : bool
         Whether to look for bytes that are not UTF-8: in the first reading, until one is found.
     is_journaled : bool
-        Whether `taken` is called.
+        Whether `taken` is called, also that of `Documents`: it is set before the first reading.
     """
 
     def __init__(self, write_reject: Callable[[bytes], None] | None = None) -> None:

@@ -353,7 +353,7 @@ class NewDocuments:
             yield InputBatch(texts, ids, times, number, done)
         self._notes.say(documents)
         self.position = before + documents.size
-        self.skipped, self._num_bad = self.skipped + documents.skipped + self._num_bad, 0
+        self.skipped, self._num_bad = self.skipped + documents.counts.skipped + self._num_bad, 0
 
     def _blocks(self, documents: files.Documents) -> Iterator[tuple[int, files.Block]]:
         """Yield the blocks of a file, each with how many of its bytes were read then."""
@@ -382,7 +382,7 @@ class NewDocuments:
         if documents.format.name == files.FOLDER:
             return False
         without = documents.format.name == "txt" or self._reading.id_field == "none"
-        return without or documents.has_numbers
+        return without or documents.counts.has_numbers
 
     def _checked(
         self, ids: Sequence[str], values: Sequence[bytes] | None, first: int, skip: str

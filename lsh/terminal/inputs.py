@@ -300,7 +300,7 @@ class Notes:
 
     def say(self, documents: files.Documents) -> None:
         """Print the notes that have not been printed."""
-        for note in documents.notes if self._prefix is not None else ():
+        for note in documents.counts.notes if self._prefix is not None else ():
             if note not in self._printed:
                 self._printed.add(note)
                 console.say(message(self._prefix or "") + note)
@@ -497,7 +497,7 @@ class TextStream(TextSource):
     def _restore(self, journal: Journal) -> None:
         """Go on from what a run noted that was killed; without one, begin the journal."""
         for documents in self._documents:
-            documents.journaled()
+            documents.counts.is_journaled = True
         records = journal.records()
         secret, _ = next(records, (None, None))
         if secret is None:
@@ -531,8 +531,8 @@ class TextStream(TextSource):
 
     def _say_noted(self) -> None:
         """Count what was left out, and print a note if ids repeat, unless no notes are printed."""
-        self.skipped = sum(documents.skipped for documents in self._documents)
-        self.hidden = sum(documents.hidden for documents in self._documents)
+        self.skipped = sum(documents.counts.skipped for documents in self._documents)
+        self.hidden = sum(documents.counts.hidden for documents in self._documents)
         if self._prefix is not None:
             self._say_repeated()
         self._id_keys.free()

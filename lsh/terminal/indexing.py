@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -412,22 +411,9 @@ class NewDocuments:
 
     def state(self) -> list[object] | None:
         """Return values that are equal in a later run if files and options are the same; ``None`` if unknown."""
-        states = [_state(source) for source in self._sources.found]
-        return None if None in states else [states, repr(self._reading), self._prefix]
-
-
-def _state(source: Any) -> list[object] | None:
-    """Return the name of a file or a folder, its size and time; ``None`` for a pipe or a folder at a URL."""
-    if source.state is not None:
-        return [source.path, *source.state]
-    if source.path == files.STANDARD or not os.path.exists(source.path):
-        return None
-    if source.format.name != files.FOLDER:
-        found = os.stat(source.path)
-        return [source.path, found.st_size, found.st_mtime_ns] if stat.S_ISREG(found.st_mode) else None
-    inside = sorted(os.path.join(folder, name) for folder, _, names in os.walk(source.path) for name in names)
-    states = [(path, os.stat(path)) for path in inside if os.path.isfile(path)]
-    return [source.path, *([path, one.st_size, one.st_mtime_ns] for path, one in states)]
+        found = [each for one in self._opened for each in one.states().items()]
+        states = [[path, *state] for path, state in found if state is not None]
+        return [states, repr(self._reading), self._prefix] if len(states) == len(found) else None
 
 
 def add_documents(parser: argparse.ArgumentParser, nargs: str = "+") -> None:

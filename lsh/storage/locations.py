@@ -117,7 +117,7 @@ class Local:
         if not os.path.exists(self.path) or os.path.isfile(self.path):
             return disk.LocalFile(self.path)
         with open(self.path, "rb") as pipe:
-            return disk.Copy(pipe, self.path, folder)
+            return disk.Copy(pipe.read, self.path, folder)
 
     def sink(self, folder: str | None) -> Sink:
         """Return the file for writing; a stream or a device is not replaced by a file."""
@@ -140,7 +140,7 @@ class Standard(Local):
         """Return a temporary copy of standard input."""
         if sys.stdin is None:
             raise InputError("standard input", "it is closed; redirect it from a file, or name a file as " + INPUT)
-        return disk.Copy(sys.stdin.buffer, "standard input", folder)
+        return disk.Copy(sys.stdin.buffer.read, "standard input", folder)
 
     def sink(self, folder: str | None) -> Sink:
         """Return standard output."""

@@ -275,9 +275,13 @@ class RemoteFile:
 
     def _copied(self) -> Copy:
         """Return a copy of the file, which is read from the start to the end."""
-        file = self._open(**({"block_size": 0} if scheme(self.url) in WEB else {}))
-        with closing(_Explained(file, self.url)) as raw, io.BufferedReader(raw, BUFFER) as buffered:
-            return Copy(buffered, self.name, self._folder)
+        with closing(self._open(**({"block_size": 0} if scheme(self.url) in WEB else {}))) as file:
+
+            def read(size: int) -> bytes:
+                with explained(self.url):
+                    return bytes(file.read(size))
+
+            return Copy(read, self.name, self._folder)
 
     def close(self) -> None:
         """Delete the copy."""
@@ -430,26 +434,6 @@ class _Ranges(io.RawIOBase):
     def close(self) -> None:
         self._stop()
         self._block = b""
-        super().close()
-
-
-class _Explained(io.RawIOBase):
-    """A file of fsspec whose errors name its URL."""
-
-    def __init__(self, file: IO[bytes], url: str) -> None:
-        self._file, self._url = file, url
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        with explained(self._url):
-            data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._file.close()
         super().close()
 
 

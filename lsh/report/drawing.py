@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from lsh.base.arrays import Array
 from lsh.base.errors import bad_type
 from lsh.base.version import __version__
 from lsh.base.wording import counted, size
 from lsh.links.linking import LIMIT
 from lsh.report.choice import Choice
-from lsh.report.lookup import MAX_NAME_LENGTH, decoded, shortened
+from lsh.report.lookup import MAX_NAME_LENGTH, decoded, shortened, source_cell
 from lsh.report.measures import (
     ALARMING_LOSS,
     MIN_PAIRS,
@@ -236,6 +237,28 @@ def _source_row(source: SourceCount) -> tuple[Cell, ...]:
 
 def _name(source: SourceCount) -> str:
     return shortened(source.name, MAX_NAME_LENGTH) or "(no source)"
+
+
+def source_table(
+    title: str,
+    name: str,
+    words: str,
+    most: str,
+    names: Sequence[str],
+    order: Array,
+    columns: Mapping[str, Array],
+    shares: Mapping[str, Array],
+) -> Html:
+    """Show counts, and shares as bars, of the first sources of an order; `most` says which these are."""
+    chosen = order[:MAX_SOURCES].tolist()
+    rows = []
+    for code in chosen:
+        cells = [source_cell(names[code]), *(count(int(values[code])) for values in columns.values())]
+        for share in (float(values[code]) for values in shares.values()):
+            cells.append(Cell(bar(share, percent(share)), share, right=False))
+        rows.append(cells)
+    words += f" These are the {len(chosen)} {most}." if len(chosen) < len(names) else ""
+    return section(title, element("p", words), table(("source", *columns, *shares), rows, name=name))
 
 
 # ---- parameters ----

@@ -17,10 +17,10 @@ from lsh.base import checks, errors
 from lsh.base.wording import counted, size
 from lsh.passages.result import Passages
 from lsh.report.choice import checked_sizes, sides
-from lsh.report.drawing import MAX_SOURCES, checked_values, parameter_table, percent, titled
-from lsh.report.lookup import TextLookup, beginning, coded, source_cell
-from lsh.report.page import Cell, Html, bar, count, document, element, joined, section, table
-from lsh.report.pairs import decoded_part, side_by_side, surrounded
+from lsh.report.drawing import checked_values, parameter_table, percent, source_table, titled
+from lsh.report.lookup import TextLookup, beginning, coded
+from lsh.report.page import Cell, Html, count, document, element, joined, section, table
+from lsh.report.pairs import decoded_part, in_groups, side_by_side, surrounded
 from lsh.text.cuts import encoded
 from lsh.typing import Indexed, TextsByPosition, TextStream
 
@@ -303,7 +303,7 @@ def _kept_row(run: _Run, kept: Any) -> tuple[Cell, ...]:
 def _side_by_side(run: _Run) -> Html:
     """Show passages that were cut beside the kept ones, with their surroundings."""
     choice = run.choice
-    parts, seen = list[Html](), set[int]()
+    groups, seen = dict[str, tuple[str, list[Html]]](), set[int]()
     for name, title, numbers in (
         ("often", "Cut most often", choice.frequent),
         ("most", "Most bytes cut", choice.heaviest),
@@ -312,15 +312,11 @@ def _side_by_side(run: _Run) -> Html:
     ):
         new = [number for number in numbers if number not in seen][:SHOWN]
         seen.update(new)
-        if new:
-            pairs = [_pair(run, choice.kept[number]) for number in new]
-            parts += [element("h3", title), element("div", *pairs, id=f"pairs-{name}")]
-    if not parts:
-        return Html()
+        groups[title] = name, [_pair(run, choice.kept[number]) for number in new]
     words = (
         "The kept passage on the left, one that was cut for it on the right, both marked, with the text around them."
     )
-    return section("Side by side", element("p", words), *parts)
+    return in_groups(words, groups)
 
 
 def _pair(run: _Run, kept: Any) -> Html:
@@ -381,26 +377,10 @@ def _by_source(found: Passages, sources: Indexed, sizes: NDArray[np.int64] | Non
     shortened_documents = np.bincount(codes[np.unique(cuts["document"])], minlength=total)
     emptied = np.bincount(codes[found.emptied], minlength=total)
     whole = None if sizes is None else np.bincount(codes, weights=sizes.astype(float), minlength=total)
-    order = np.lexsort((-documents, -cut))[:MAX_SOURCES].tolist()
-    rows = []
-    for code in order:
-        cells = [source_cell(names[code])]
-        cells += [count(int(values[code])) for values in (documents, shortened_documents, emptied, cut)]
-        if whole is not None:
-            share = float(cut[code] / max(whole[code], 1))
-            cells.append(Cell(bar(share, percent(share)), share, right=False))
-        rows.append(cells)
-    heads = [
-        "source",
-        "documents",
-        "shortened",
-        "emptied",
-        "bytes cut",
-        *([] if whole is None else ["share of its text"]),
-    ]
-    more = f" These are the {len(order)} from which most is cut." if len(order) < total else ""
-    words = f"What is cut from {counted(total, 'source')}.{more}"
-    return section("Sources", element("p", words), table(heads, rows, name="sources"))
+    columns = {"documents": documents, "shortened": shortened_documents, "emptied": emptied, "bytes cut": cut}
+    shares = {} if whole is None else {"share of its text": cut / np.maximum(whole, 1)}
+    order, words = np.lexsort((-documents, -cut)), f"What is cut from {counted(total, 'source')}."
+    return source_table("Sources", "sources", words, "from which most is cut", names, order, columns, shares)
 
 
 def _parameter_table(found: Passages, parameters: Mapping[str, object]) -> Html:

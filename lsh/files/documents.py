@@ -13,16 +13,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget
-from lsh.base.errors import InputError, Parameter, Words, bad_value
+from lsh.base.errors import InputError, Parameter, Words, bad_value, needing
 from lsh.base.prefetch import prefetched
 from lsh.base.wording import counted
-from lsh.files import tables
 from lsh.files.finding import Sources, expanded, find_sources
 from lsh.files.folder import Folder, FolderPass
 from lsh.files.lines import LinePass
@@ -40,10 +39,14 @@ from lsh.text.batch import Batch
 from lsh.text.collections import TextSource
 from lsh.typing import Pieces
 
+if TYPE_CHECKING:  # it needs pyarrow
+    from lsh.files.tables import TablePass
+
+    AnyPass = LinePass | TablePass | FolderPass
+
 FIELD_OPTIONS = ("field", "id_field", "source_field", "keep_field")
 DEFAULTS = vars(ReadOptions())
 OWN_FIELDS = ("source_field", "keep_field")  # that no other files are read with
-AnyPass = LinePass | tables.TablePass | FolderPass
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
 
@@ -142,7 +145,9 @@ class Documents:
             for source in sources
         ]
         if self.format.name in TABLES.values():
-            tables.check_available(self.format.name)
+            packages = 'run pip install "lsh-dedup[io]", or use .jsonl or .csv'
+            with needing(f".{self.format.name} files need pyarrow: {packages}"):
+                import pyarrow  # noqa: F401
 
     def _usable(self, options: ReadOptions, others: Sequence[str]) -> ReadOptions:
         """Return the options without those that only the other formats have a use for."""
@@ -251,7 +256,9 @@ class Documents:
         if self._folder is not None:
             return FolderPass(self._folder, counts)
         if self.format.name in TABLES.values():
-            return tables.TablePass(self.inputs, self.format.name, self._options, counts)
+            from lsh.files.tables import TablePass
+
+            return TablePass(self.inputs, self.format.name, self._options, counts)
         reader = READERS[self.format.name](self._options)
         return LinePass(self.inputs, reader, counts, None if self._known else Places(self._budget))
 
@@ -265,7 +272,7 @@ class Documents:
             return self._begun
         if self._known is None:
             one = self._new_pass(ReadCounts())
-            if not isinstance(one, tables.TablePass):  # for which the metadata of the files say it
+            if self.format.name not in TABLES.values():  # for which the metadata of the files say it
                 deque(one.blocks(), 0)
             self._known = one
         return self._known

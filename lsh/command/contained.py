@@ -270,7 +270,7 @@ def _find(request: Request, watch: Stopwatch) -> dict[str, Any]:
 def _opened_items(opened: ExitStack, request: Request) -> ItemStream:
     """Open the files of items, which `opened` closes."""
     everything, documents = [request.sources, *request.references], list[files.Documents]()
-    with inputs.about_items():
+    with inputs.named_as(inputs.OF_ITEMS):
         for one, reading in zip(request.references, request.item_readings):
             documents.append(opened.enter_context(inputs.open_documents(reading, one, others=everything)))
     with_sources, notes = request.outputs.report is not None, None if request.running.quiet else "ITEMS: "

@@ -244,8 +244,7 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
 def _add_add(parser: console.Parser) -> None:
     indexing.add_documents(parser)
     options.add(parser, "--json")
-    indexing.add_loudness(parser)
-    options.add(parser.add_argument_group("running"), "--num-threads")
+    indexing.add_running(parser)
     options.add_reading(parser)
 
 

@@ -292,7 +292,7 @@ class TablePass:
 
     def _type(self, name: str, schema: Any, column: str, option: Parameter) -> Any:
         """Return the type of a column, by its name or by dots."""
-        first, *rest = [column] if schema.names.count(column) == 1 else column.split(".")
+        first, *rest = _path_of(schema, column)
         kind: Any = schema.field(first).type if schema.names.count(first) == 1 else None
         for part in rest:
             inside = kind is not None and types.is_struct(kind) and kind.get_field_index(part) >= 0

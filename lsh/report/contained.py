@@ -16,7 +16,7 @@ from lsh.base import checks
 from lsh.base.wording import counted, size
 from lsh.passages.contained_result import Contained
 from lsh.passages.reasons import in_words
-from lsh.report.drawing import Tile, checked_values, parameter_table, percent, source_table, titled
+from lsh.report.drawing import Tile, checked_values, parameter_table, percent, share_of, source_table, titled
 from lsh.report.lookup import MAX_NAME_LENGTH, TextLookup, beginning, coded, decoded, shortened
 from lsh.report.page import Cell, Html, count, document, element, joined, section, table
 from lsh.report.pairs import common_marked, decoded_part, in_groups, side_by_side, surrounded
@@ -207,12 +207,12 @@ def _header(found: Contained) -> Html:
     whole = len(np.unique(found.hits["item"][shares == 1.0]))
     items, texts, total = max(counts["items"], 1), max(counts["texts"], 1), max(counts["bytes"], 1)
     tiles: tuple[Tile, ...] = (
-        ("Items found", f"{counts['found_items']:,}", f"{percent(counts['found_items'] / items)} of {items:,}"),
+        ("Items found", f"{counts['found_items']:,}", share_of(counts["found_items"], items)),
         ("Found whole", f"{whole:,}", "with all of their shingles"),
         ("Items not looked for", f"{counts['skipped']:,}", "too short, or too common"),
         ("Hits", f"{counts['hits']:,}", "pairs of an item and a text"),
-        ("Texts with items", f"{counts['found_texts']:,}", f"{percent(counts['found_texts'] / texts)} of {texts:,}"),
-        ("Size of these", size(counts["found_bytes"]), f"{percent(counts['found_bytes'] / total)} of {size(total)}"),
+        ("Texts with items", f"{counts['found_texts']:,}", share_of(counts["found_texts"], texts)),
+        ("Size of these", size(counts["found_bytes"]), share_of(counts["found_bytes"], total, size)),
         ("Size of the windows", size(counts["window_bytes"]), f"{percent(counts['window_bytes'] / total)} of the text"),
         ("Median containment", f"{np.median(shares) if len(shares) else 0:.3f}", "of a hit"),
     )

@@ -5,7 +5,7 @@ Each function returns HTML; the figures come from `lsh.report.measures`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lsh.base.arrays import Array
 from lsh.base.errors import bad_type
@@ -46,6 +46,11 @@ def percent(share: float) -> str:
     return f"{min(100 * share, 99.9) if share < 1.0 else 100.0:.1f} %"
 
 
+def share_of(part: int, whole: int, shown: Callable[[int], str] = "{:,}".format) -> str:
+    """Return a part in per cent of a whole, and the whole."""
+    return f"{percent(part / max(whole, 1))} of {shown(whole)}"
+
+
 # ---- header ----
 
 
@@ -80,10 +85,9 @@ def titled(over: str, accent: Html, title: str, tiles: Iterable[Tile], note: str
 
 def _removal_tiles(run: DeduplicationRun) -> Iterator[Tile]:
     counts = run.result.summary()
-    total = counts["documents"]
-    saved, whole = run.removed_bytes, run.total_bytes
-    yield "Documents kept", f"{counts['kept']:,}", f"{percent(counts['kept'] / max(total, 1))} of {total:,}"
-    yield "Text removed", size(saved), f"{percent(saved / max(whole, 1))} of {size(whole)}"
+    saved, whole = int(run.sizes[run.result.removed["document"]].sum()), int(run.sizes.sum())
+    yield "Documents kept", f"{counts['kept']:,}", share_of(counts["kept"], counts["documents"])
+    yield "Text removed", size(saved), share_of(saved, whole, size)
     yield "Identical copies", f"{counts['identical']:,}", "identical to the kept document"
     if counts["old"]:
         yield "Duplicates of old documents", f"{counts['for_old']:,}", f"of {counts['removed']:,} removed"

@@ -81,16 +81,6 @@ class DeduplicationRun(NamedTuple):
             found[missed] = shared & ((fingerprints[first] == fingerprints[second]).mean(axis=1) < self.threshold)
         return found
 
-    @property
-    def removed_bytes(self) -> int:
-        """The size of the removed documents."""
-        return int(self.sizes[self.result.removed["document"]].sum())
-
-    @property
-    def total_bytes(self) -> int:
-        """The size of all documents."""
-        return int(self.sizes.sum())
-
     def side(self, name: str) -> TextLookup:
         """Return the new or the old documents."""
         return self.old if name == "old" and self.old is not None else self.new

@@ -17,7 +17,7 @@ from lsh.base import checks, errors
 from lsh.base.wording import counted, size
 from lsh.passages.result import Passages
 from lsh.report.choice import checked_sizes, sides
-from lsh.report.drawing import checked_values, parameter_table, percent, source_table, titled
+from lsh.report.drawing import checked_values, parameter_table, share_of, source_table, titled
 from lsh.report.lookup import TextLookup, beginning, coded
 from lsh.report.page import Cell, Html, count, document, element, joined, section, table
 from lsh.report.pairs import decoded_part, in_groups, side_by_side, surrounded
@@ -242,19 +242,11 @@ def _header(found: Passages, num_kept: int) -> Html:
     unit = {"bytes": "passages", "line": "lines", "paragraph": "paragraphs"}[given["unit"]]
     old = f", also compared with {counted(counts['old'], 'old document')}" if counts["old"] else ""
     lengths = found.spans["end"] - found.spans["start"]
-    num_old = np.count_nonzero(sides(found.spans) == "old")
+    cut, num_old = counts["cut_documents"], np.count_nonzero(sides(found.spans) == "old")
     tiles = (
         ("Passages cut", f"{counts['spans']:,}", f"of {given['min_bytes']:,} bytes or more"),
-        (
-            "Text cut",
-            size(counts["cut_bytes"]),
-            f"{percent(counts['cut_bytes'] / max(counts['bytes'], 1))} of {size(counts['bytes'])}",
-        ),
-        (
-            "Documents shortened",
-            f"{counts['cut_documents']:,}",
-            f"{percent(counts['cut_documents'] / max(counts['documents'], 1))} of {counts['documents']:,}",
-        ),
+        ("Text cut", size(counts["cut_bytes"]), share_of(counts["cut_bytes"], counts["bytes"], size)),
+        ("Documents shortened", f"{cut:,}", share_of(cut, counts["documents"])),
         ("Documents emptied", f"{counts['emptied']:,}", "nothing of them is left"),
         ("Kept passages", f"{num_kept:,}", "in place of those that are cut"),
         ("Median length", f"{int(np.median(lengths)) if len(lengths) else 0:,}", "bytes of a passage that is cut"),
@@ -262,7 +254,7 @@ def _header(found: Passages, num_kept: int) -> Html:
         *([("For old documents", f"{num_old:,}", f"of {counts['old']:,} old documents")] if counts["old"] else []),
     )
     accent = element("span", counted(counts["spans"], "passage"), class_="accent")
-    words = f" cut from {counts['cut_documents']:,} of {counted(counts['documents'], 'document')}"
+    words = f" cut from {cut:,} of {counted(counts['documents'], 'document')}"
     about = "Of several equal passages one is kept. Lengths and positions are bytes of the texts as UTF-8."
     return titled(f"Repeated {unit}{old}", accent, words, tiles, about)
 

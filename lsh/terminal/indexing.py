@@ -87,11 +87,12 @@ def add_quiet(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
-def add_loudness(parser: argparse._ActionsContainer) -> None:
-    """Add the options that leave only errors, or print progress in logs."""
+def add_running(parser: argparse._ActionsContainer) -> None:
+    """Add the options that leave only errors, or print progress in logs, and --num-threads."""
     loudness = parser.add_mutually_exclusive_group()
     add_quiet(loudness)
     loudness.add_argument("-v", "--verbose", action="store_true", help="print progress in logs, too")
+    options.add(parser.add_argument_group("running"), "--num-threads")
 
 
 def check_apart(index: str, places: Sequence[files.Place], output: str | None = None) -> None:
@@ -158,11 +159,10 @@ def line(identity: DocId | None, matches: Matches, **more: object) -> bytes:
 
 def check_output(namespace: argparse.Namespace) -> None:
     """Check the output, which is lines of JSON: its name does not end in another format, and it is not in the index."""
-    output, ending = namespace.output, files.Format.of_path(namespace.output)
+    output = namespace.output
     if output == files.STANDARD:
         console.check_standard_output()
-    if ending is not None and ending.name not in ("jsonl", "txt"):
-        raise ValueError(f"-o: the output is lines of JSON, got the name {output}; give it a name that ends in .jsonl")
+    inputs.check_table("-o", output, "the output is")
     inputs.check_files([], [("OUTPUT", output)])
     check_apart(namespace.index, [], output)
 
@@ -229,13 +229,13 @@ def shown_time(seconds: float) -> str:
 @contextmanager
 def _own_options() -> Iterator[None]:
     """Put the options of these commands into the errors of reading."""
-    try:
-        yield
-    except files.InputError as error:
-        error.message = error.message.renamed("source_field", "time_field")
-        if error.lacks == "id_field":
-            error.message += ", or use " + Parameter("id_field", "none")
-        raise
+    with inputs.named_as({"source_field": "time_field"}):
+        try:
+            yield
+        except files.InputError as error:
+            if error.lacks == "id_field":
+                error.message += ", or use " + Parameter("id_field", "none")
+            raise
 
 
 class InputBatch(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
@@ -33,6 +33,7 @@ MALLOPT = (-1, -3)  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h
 MAX_KEPT = 1 << 24  # bytes of freed memory that a thread keeps, more than the blocks that wait
 
 
+OF_ITEMS = {"field": "item_field", "id_field": "item_id_field"}  # options of reading the items of lsh contained
 NO_NAMES = np.empty(0, np.int32)
 
 Item = TypeVar("Item")
@@ -177,10 +178,10 @@ def note_memory(written: Iterable[str | None], quiet: bool) -> None:
             return
 
 
-def check_table(name: str, path: str | None, as_json: bool = False) -> None:
-    """Check that the name of a table, or of lines of JSON, does not end in another format."""
-    ending = None if path is None else files.Format.of_path(path)
-    content, wanted = ("the pairs are lines of JSON", "jsonl") if as_json else ("tables are tab-separated", "tsv")
+def check_table(name: str, path: str | None, lines_of_json: str | None = None) -> None:
+    """Check that the name of a table does not end in another format; or of what is said to be lines of JSON."""
+    ending, wanted = None if path is None else files.Format.of_path(path), "jsonl" if lines_of_json else "tsv"
+    content = f"{lines_of_json} lines of JSON" if lines_of_json else "tables are tab-separated"
     if ending is not None and ending.name not in (wanted, "txt"):
         raise ValueError(f"{name}: {content}, got the name {path}; give it a name that ends in .{wanted}")
 
@@ -577,16 +578,16 @@ class ItemStream(TextStream):
     of_files = True
 
     def _blocks(self, positions: Array | None = None, first_time: bool = False) -> Iterator[tuple[int, files.Block]]:
-        with about_items():
+        with named_as(OF_ITEMS):
             yield from super()._blocks(positions, first_time)
 
 
 @contextmanager
-def about_items() -> Iterator[None]:
-    """Let errors about columns name the options of the items."""
+def named_as(names: Mapping[str, str]) -> Iterator[None]:
+    """Let errors name options of a command in place of those of reading."""
     try:
         yield
     except InputError as error:
-        for name in ("field", "id_field"):
-            error.message = error.message.renamed(name, f"item_{name}")
+        for name, other in names.items():
+            error.message = error.message.renamed(name, other)
         raise

@@ -304,7 +304,7 @@ def _write(request: Request, found: Contained, run: outputs.OpenRun, emptied: Ar
         else:
             keep = np.ones(run.texts.count, np.bool_)
             keep[found.hits["text"]] = False
-            outputs.write_documents(opened, run, keep)
+            outputs.write_documents(opened, run, keep, files.Edits())
         outputs.write_table(opened, run, paths["--hits"], lambda: hit_rows(found, run.texts, run.old))
         outputs.write_table(opened, run, paths["--skipped"], lambda: skipped_rows(found, run.old))
         outputs.put_in_place(run)

@@ -402,7 +402,7 @@ def _write(
         if request.add_copies:
             values = with_copies(result, values, len(request.marks))
         written = np.ones_like(result.keep) if request.mark else result.keep
-        outputs.write_documents(opened, run, written, values)
+        outputs.write_documents(opened, run, written, files.Edits(values))
         if removed_documents is not None:
             removed = files.target(documents, removed_documents)
             opened.enter_context(removed)

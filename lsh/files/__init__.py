@@ -13,6 +13,7 @@ from lsh.files.records import (
     KNOWN,
     Added,
     Block,
+    Edits,
     Format,
     Ids,
     ReadOptions,

@@ -27,7 +27,7 @@ from lsh.files.folder import Folder, FolderPass
 from lsh.files.lines import LinePass
 from lsh.files.places import Flags, Places
 from lsh.files.readers import Reader
-from lsh.files.records import FOLDER, SKIP, TABLES, Block, ReadCounts, ReadOptions, Record, Values, escaped, is_number
+from lsh.files.records import FOLDER, SKIP, TABLES, Block, Edits, ReadCounts, ReadOptions, Record, escaped, is_number
 from lsh.files.text_formats import Csv, JsonLines, PlainText, Tsv
 from lsh.storage import urls
 from lsh.storage.disk import STANDARD, changed
@@ -372,8 +372,7 @@ def write_kept(
     keep: Sequence[bool] | Flags,
     target: Target | FolderTarget,
     report: Callable[[int], object] = lambda position: None,
-    values: Iterator[Values | None] | None = None,
-    cuts: Iterator[Array | None] | None = None,
+    edits: Edits = Edits(),  # noqa: B008 - immutable
 ) -> None:
     """Write the kept documents unchanged, with fields that are added to each, or with shortened texts.
 
@@ -390,12 +389,8 @@ def write_kept(
         The one that `target` returns for the documents.
     report : callable, optional
         Called with the position in the input files, from time to time.
-    values : iterator, optional
-        The values of the fields that are added to each kept document, ``None`` where all are null; not for a folder,
-        nor for lines without columns. Default: no fields are added.
-    cuts : iterator, optional
-        For each kept document the runs of its text that are left out, as for `lsh.text.cuts.without`; ``None`` for
-        none. The text is that of one column. All other bytes of a record stay.
+    edits : Edits, optional
+        What changes in the kept records. Default: nothing.
 
     Raises
     ------
@@ -414,9 +409,9 @@ def write_kept(
     if isinstance(located, FolderPass):
         if not isinstance(target, FolderTarget):
             raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
-        located.write_kept(flags, target, lambda: report(documents.position), cuts)
+        located.write_kept(flags, target, lambda: report(documents.position), edits)
     elif isinstance(target, (Target, ShardTarget)):
-        located.write_kept(flags, target, reported, values, cuts)
+        located.write_kept(flags, target, reported, edits)
     else:
         raise TypeError(f"records go to a Target or a ShardTarget, got {type(target).__name__}")
 

@@ -17,7 +17,7 @@ from lsh.base.errors import InputError, Parameter
 from lsh.files.blocks import check_mark, note_bytes
 from lsh.files.finding import list_folder
 from lsh.files.places import Flags
-from lsh.files.records import SKIP, Block, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
+from lsh.files.records import SKIP, Block, Edits, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 from lsh.storage import compression, disk, remote, urls
 from lsh.storage.locations import contents, location
 from lsh.storage.targets import FolderTarget
@@ -200,14 +200,12 @@ class FolderPass:
         found = zip(folder.passed(some), folder.contents(some))
         return gathered(_document(relative, folder.text(relative, content, counts)) for relative, content in found)
 
-    def write_kept(
-        self, keep: Flags, target: FolderTarget, report: Callable[[], object], cuts: Iterator[Array | None] | None
-    ) -> None:
+    def write_kept(self, keep: Flags, target: FolderTarget, report: Callable[[], object], edits: Edits) -> None:
         """Copy the files that are kept, or write them with shortened texts; call `report` between files."""
         folder = self._folder
         folder.check_unchanged()
         for relative, stays in zip(folder.passed(self._paths), keep.tolist()):
-            own = next(cuts) if stays and cuts is not None else None
+            own = next(edits.cuts) if stays and edits.cuts is not None else None
             if own is not None:
                 with target.file(relative, compression.of_path(relative)) as file:
                     file.write(folder.shortened(relative, own))

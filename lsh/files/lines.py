@@ -41,6 +41,7 @@ from lsh.files.readers import FieldColumns, Fields, Reader, is_blank, line_recor
 from lsh.files.records import (
     AddedFieldError,
     Block,
+    Edits,
     ReadCounts,
     Record,
     Values,
@@ -215,17 +216,10 @@ class LinePass:
             raise file.changed()
         return _document(self._reader.one(found[0]), number, os.fsencode(file.name))
 
-    def write_kept(
-        self,
-        keep: Flags,
-        target: Target | ShardTarget,
-        report: Report,
-        values: Iterator[Values | None] | None,
-        cuts: Iterator[Array | None] | None,
-    ) -> None:
+    def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Report, edits: Edits) -> None:
         """Write the kept records, as they were read or changed, after the first mark and header of a part."""
-        change = None if values is None else self._with_values(values)
-        change = change if cuts is None else self._with_cuts(cuts)
+        change = None if edits.values is None else self._with_values(edits.values)
+        change = change if edits.cuts is None else self._with_cuts(edits.cuts)
         last: Target | None = None
         has_header, end = False, b""  # what the last line that was written lacks at its end
         for number, (file, head) in enumerate(zip(self._inputs, self._heads)):
@@ -235,7 +229,7 @@ class LinePass:
                     part.write(head.mark)
                     last, has_header, end = part, False, b""
                 if head.header and not has_header:
-                    header = head.header if values is None else self._added(head.header, self._reader.added_names)
+                    header = head.header if edits.values is None else self._added(head.header, self._reader.added_names)
                     part.write(end + header)
                     has_header, end = True, b"" if head.header.endswith(self.newline) else self.newline
                 if keep[first:stop].any():

@@ -80,6 +80,23 @@ class Added(NamedTuple):
     parameter: str = "added"
 
 
+class Edits(NamedTuple):
+    """What changes in the records that are kept, one after the other: one of the two, or nothing.
+
+    Attributes
+    ----------
+    values : iterator, optional
+        The values of the fields that are added to each, ``None`` where all are null; not for a folder, nor for lines
+        without columns.
+    cuts : iterator, optional
+        The runs of its text that are left out, as for `lsh.text.cuts.without`; ``None`` for none. The text is that of
+        one column. All other bytes of a record stay.
+    """
+
+    values: Iterator[Values | None] | None = None
+    cuts: Iterator[Array | None] | None = None
+
+
 class Format(NamedTuple):
     """The format of a file: its name, and how the file is compressed, ``""`` for not at all.
 

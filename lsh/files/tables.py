@@ -31,6 +31,7 @@ from lsh.files.records import (
     MAX_WHOLE,
     SOURCE_FIELD,
     Block,
+    Edits,
     Rank,
     Ranking,
     Ranks,
@@ -192,16 +193,10 @@ class TablePass:
                         position += len(batch)
                     file.share_read = table.share(position - first)
 
-    def write_kept(
-        self,
-        keep: Flags,
-        target: Target | ShardTarget,
-        report: Report,
-        values: Iterator[Values | None] | None,
-        cuts: Iterator[Array | None] | None,
-    ) -> None:
+    def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Report, edits: Edits) -> None:
         """Write the rows that are kept, also with added columns or shortened texts; call `report` between parts."""
         writer: Any = None
+        values, cuts = edits
         with ExitStack() as whole:
             for number, file, position, _ in self._extents():
                 with self._opened(file) as table, target.part(number) as part, ExitStack() as shard:

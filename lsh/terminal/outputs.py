@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -411,19 +411,13 @@ def sizes_of(texts: TextStream) -> Array:
     return np.maximum(sizes, 0, out=sizes)
 
 
-def write_documents(
-    opened: ExitStack,
-    run: OpenRun,
-    keep: Array,
-    values: Iterator[files.Values | None] | None = None,
-    cuts: Iterator[Array | None] | None = None,
-) -> None:
+def write_documents(opened: ExitStack, run: OpenRun, keep: Array, edits: files.Edits) -> None:
     """Write documents, if they have a target, which `opened` closes; see `files.write_kept`."""
     if run.target is not None:
         opened.enter_context(run.target)
         size, meter = run.documents.size, run.meter
         files.write_kept(
-            run.documents, keep, run.target, lambda position: meter.bytes("writing", position, size), values, cuts
+            run.documents, keep, run.target, lambda position: meter.bytes("writing", position, size), edits
         )
         meter.bytes("writing", size, size)
 

@@ -61,10 +61,10 @@ def write_documents(opened: ExitStack, run: outputs.OpenRun, runs: Array, emptie
     """Write the documents without runs of their texts, and without those that are emptied; or all, with marks."""
     keep = np.ones(run.texts.count, np.bool_)
     if mark is not None:
-        outputs.write_documents(opened, run, keep, values=_marks(runs, run.texts))
+        outputs.write_documents(opened, run, keep, files.Edits(_marks(runs, run.texts)))
     else:
         keep[emptied] = False
-        outputs.write_documents(opened, run, keep, cuts=_cuts(runs, keep))
+        outputs.write_documents(opened, run, keep, files.Edits(cuts=_cuts(runs, keep)))
 
 
 def _by_document(table: Array) -> tuple[Array, Iterator[Array]]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # other commands do not need it
 MAX_RANDOM_STATE = 2**32 - 1
 MISSING = get_args(Missing)
 PRESETS = get_args(PresetName)
-CHARACTERS = 8  # of a shingle of an item, or bytes, where its unit is not the word
+CHARACTERS = 8  # of a shingle, or bytes, where no length is given and its unit is not the word
 
 
 def whole(text: str) -> int:
@@ -89,13 +89,6 @@ SHARED_OPTIONS: dict[str, dict[str, Any]] = {  # that `add` adds to a parser
 MATCHING_DEFAULTS: dict[str, Any] = {  # not in argparse, as --preset must know which options were given
     "threshold": 0.8,
     "recall": DEFAULT_RECALL,
-    "ngram": 8,
-    "unit": "char",
-    "normalize": None,
-    "lowercase": False,
-    "strip_punctuation": False,
-    "collapse_whitespace": False,
-    "num_seeds": None,
     "random_state": 0,
     "verify": "exact",
     "clusters_mode": "representative",
@@ -329,8 +322,7 @@ def random_state(namespace: argparse.Namespace) -> int:
 
 def shingles(namespace: argparse.Namespace) -> lsh.Shingles:
     """Return the shingles."""
-    values = {name: _given_or_default(namespace, option) for option, name in SHINGLE_OPTIONS.items()}
-    return lsh.Shingles(**values)
+    return shingles_or(namespace, lsh.Shingles(CHARACTERS))
 
 
 def shingles_or(namespace: argparse.Namespace, default: lsh.Shingles) -> lsh.Shingles:
@@ -361,7 +353,9 @@ def matching(namespace: argparse.Namespace, keep: Keep = "first") -> Matching:
         If a value is bad; nothing has been read by then.
     """
     if namespace.preset is not None:
-        refuse(namespace, (*MATCHING_DEFAULTS, "bands"), "{0} cannot be combined with --preset")
+        shingling = ("ngram", "unit", "normalize", *NORMALISATIONS)
+        others = ("num_seeds", "random_state", "verify", "clusters_mode", "bands")
+        refuse(namespace, ("threshold", "recall", *shingling, *others), "{0} cannot be combined with --preset")
         from lsh.sketch import presets  # slow to import
 
         return Matching(**presets.preset(namespace.preset).options(), keep=keep, missing=namespace.missing)

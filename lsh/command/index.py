@@ -212,9 +212,8 @@ def _create(namespace: argparse.Namespace) -> None:
 def _created(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:
     options.refuse(namespace, ("reject", "recommend"), "{0} requires --screen")
     threshold, bands = options.threshold(namespace), options.bands(namespace)
-    recall = None if bands else options.recall(namespace)
     hasher = options.hasher(namespace)
-    return lsh.Index.create(folder, hasher, bands=bands, threshold=threshold, recall=recall, **kept)
+    return lsh.Index.create(folder, hasher, bands=bands, threshold=threshold, recall=namespace.recall, **kept)
 
 
 def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:
@@ -231,9 +230,9 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
         *thresholds,
         shingles=options.shingles_or(namespace, screening.SHINGLES),
         bands=options.bands(namespace),
-        num_seeds=None if namespace.num_seeds is None else options.num_seeds(namespace),
-        random_state=options.random_state(namespace),
-        recall=None if namespace.recall is None else options.recall(namespace),
+        num_seeds=namespace.num_seeds,
+        random_state=namespace.random_state or 0,
+        recall=namespace.recall,
         **kept,
     ).index
 

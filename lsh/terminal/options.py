@@ -22,15 +22,13 @@ from lsh.base.wording import counted
 from lsh.engine.matching import MIN_INDEX_RECALL, Matching
 from lsh.files import ReadOptions
 from lsh.passages.contained import WORDS
-from lsh.sketch.hasher import MAX_FSS_SEEDS
-from lsh.sketch.planning import DEFAULT_RECALL, DEFAULT_SEEDS
+from lsh.sketch.planning import DEFAULT_RECALL, DEFAULT_SEEDS, DEFAULT_THRESHOLD, chosen_hasher
 from lsh.text.shingling import NORMAL_FORMS, UNITS
 from lsh.typing import Keep, Missing, PresetName
 
 if TYPE_CHECKING:  # other commands do not need it
     from lsh.store.index import Index
 
-MAX_RANDOM_STATE = 2**32 - 1
 MISSING = get_args(Missing)
 PRESETS = get_args(PresetName)
 CHARACTERS = 8  # of a shingle, or bytes, where no length is given and its unit is not the word
@@ -86,14 +84,6 @@ SHARED_OPTIONS: dict[str, dict[str, Any]] = {  # that `add` adds to a parser
     "--bands": {"help": "bands x width, such as 20x6 or 2x7+14x8, instead of --recall"},
     "--json": {"action": "store_true", "help": "write one JSON object"},
 }
-MATCHING_DEFAULTS: dict[str, Any] = {  # not in argparse, as --preset must know which options were given
-    "threshold": 0.8,
-    "recall": DEFAULT_RECALL,
-    "random_state": 0,
-    "verify": "exact",
-    "clusters_mode": "representative",
-}
-
 READING = [value.name for value in fields(ReadOptions) if value.name not in ("null_ids", "added")]  # options
 
 # Options of `shingles`, with the parameters of `lsh.Shingles`.
@@ -292,12 +282,8 @@ def refuse(namespace: argparse.Namespace, names: Iterable[str], problem: str) ->
 
 def threshold(namespace: argparse.Namespace) -> float:
     """Return the threshold."""
-    return checks.fraction("threshold", _given_or_default(namespace, "threshold"), zero=False)
-
-
-def recall(namespace: argparse.Namespace) -> float:
-    """Return the recall."""
-    return checks.fraction("recall", _given_or_default(namespace, "recall"), zero=False, one=False)
+    given = namespace.threshold
+    return checks.fraction("threshold", DEFAULT_THRESHOLD if given is None else given, zero=False)
 
 
 def bands(namespace: argparse.Namespace) -> lsh.Bands | None:
@@ -306,18 +292,6 @@ def bands(namespace: argparse.Namespace) -> lsh.Bands | None:
         return None
     refuse(namespace, ["recall"], "{0} cannot be combined with --bands")
     return lsh.Bands.from_string(namespace.bands)
-
-
-def num_seeds(namespace: argparse.Namespace) -> int | None:
-    """Return the number of components; ``None`` if it is to be planned."""
-    if namespace.num_seeds is None:
-        return None
-    return checks.whole_number("num_seeds", namespace.num_seeds, 1, MAX_FSS_SEEDS)
-
-
-def random_state(namespace: argparse.Namespace) -> int:
-    """Return the seed of the fingerprints."""
-    return checks.whole_number("random_state", _given_or_default(namespace, "random_state"), 0, MAX_RANDOM_STATE)
 
 
 def shingles(namespace: argparse.Namespace) -> lsh.Shingles:
@@ -340,8 +314,7 @@ def shingles_of_items(namespace: argparse.Namespace) -> lsh.Shingles:
 
 def hasher(namespace: argparse.Namespace) -> lsh.MinHasher:
     """Return the hasher."""
-    count, state = num_seeds(namespace) or DEFAULT_SEEDS, random_state(namespace)
-    return lsh.MinHasher(count, random_state=state, scheme="fss", shingles=shingles(namespace))
+    return chosen_hasher(None, shingles(namespace), namespace.num_seeds, namespace.random_state or 0, None)
 
 
 def matching(namespace: argparse.Namespace, keep: Keep = "first") -> Matching:
@@ -359,14 +332,13 @@ def matching(namespace: argparse.Namespace, keep: Keep = "first") -> Matching:
         from lsh.sketch import presets  # slow to import
 
         return Matching(**presets.preset(namespace.preset).options(), keep=keep, missing=namespace.missing)
-    given = bands(namespace)
     return Matching(
-        threshold(namespace),
-        recall=None if given is not None else recall(namespace),
-        bands=given,
+        namespace.threshold,
+        recall=namespace.recall,
+        bands=bands(namespace),
         shingles=shingles(namespace),
-        num_seeds=num_seeds(namespace),
-        random_state=random_state(namespace),
+        num_seeds=namespace.num_seeds,
+        random_state=namespace.random_state or 0,
         **_deciding(namespace, keep),
     )
 
@@ -404,10 +376,9 @@ def check_comparison(index: Index, name: str, threshold: float, verify: str | No
 
 def _deciding(namespace: argparse.Namespace, keep: Keep) -> dict[str, Any]:
     """Return the parameters of `Matching` besides those that find candidates."""
-    verify = _given_or_default(namespace, "verify")
     return {
-        "verify": None if verify == "none" else verify,
-        "clusters": _given_or_default(namespace, "clusters_mode"),
+        "verify": {None: "exact", "none": None}.get(namespace.verify, namespace.verify),
+        "clusters": namespace.clusters_mode or "representative",
         "keep": keep,
         "missing": namespace.missing,
     }
@@ -436,8 +407,3 @@ def running(namespace: argparse.Namespace) -> RunOptions:
     if temp_dir is not None or max_memory is not None:
         temp_dir = temporary_folder("temp_dir", temp_dir)
     return RunOptions(num_threads(namespace), max_memory, temp_dir, namespace.quiet, namespace.verbose)
-
-
-def _given_or_default(namespace: argparse.Namespace, name: str) -> Any:
-    given = getattr(namespace, name)
-    return MATCHING_DEFAULTS[name] if given is None else given

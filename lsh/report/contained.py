@@ -177,10 +177,9 @@ def contained(
     >>> "in 1 of 2 texts" in page
     True
     """
-    if choice is None:
-        choice = choose_contained(found)
+    chosen = choose_contained(found) if choice is None else choice
     checks.instance("found", found, Contained, "a Contained, which lsh.find_contained returns")
-    choice = checks.instance("choice", choice, ContainedChoice, "what lsh.report.choose_contained returns")
+    choice = checks.instance("choice", chosen, ContainedChoice, "what lsh.report.choose_contained returns")
     counts, given = found.summary(), checked_values(parameters)
     own = TextLookup("items", items, "item_ids", item_ids, counts["items"])
     others = TextLookup("texts", texts, "ids", ids, counts["texts"])

@@ -209,10 +209,9 @@ def passages(
     >>> "cut from 1 of 2 documents" in page
     True
     """
-    if choice is None:
-        choice = choose_passages(found)
+    chosen = choose_passages(found) if choice is None else choice
     checks.instance("found", found, Passages, "a Passages, which lsh.find_passages returns")
-    choice = checks.instance("choice", choice, PassageChoice, "what lsh.report.choose_passages returns")
+    choice = checks.instance("choice", chosen, PassageChoice, "what lsh.report.choose_passages returns")
     number = found.summary()["documents"]
     if choice.against_positions and against is None:
         reason = "must be given, because the result names old documents; pass the one of find_passages"

@@ -44,7 +44,6 @@ def check_files(
     written: Sequence[tuple[str, str | None]],
     reading: ReadOptions | None = None,
     folders: bool = True,
-    into_folder: bool = False,
     makes_folders: bool = False,
 ) -> None:
     """Check that no file is both read and written, or written twice, and that each can be written.
@@ -59,10 +58,9 @@ def check_files(
         How files are read: its pattern needs a folder.
     folders : bool, optional
         Whether a folder can be read.
-    into_folder : bool, optional
-        Whether OUTPUT can be a folder, with a file for each INPUT: if it ends in a slash, or there are several.
     makes_folders : bool, optional
-        Whether missing folders are made; see `made_folders`.
+        Whether missing folders are made (see `made_folders`), and OUTPUT can be a folder, with a file for each INPUT:
+        if it ends in a slash, or there are several.
     """
     _check_read(read, reading, folders)
     targets = [(name, path) for name, path in written if path is not None]
@@ -84,7 +82,7 @@ def check_files(
             if place.is_folder and files.lies_in(path, place.path):
                 inside = files.shown(place.path)
                 raise ValueError(f"{name} must not lie in {other} ({inside}), got {shown}; name a place elsewhere")
-        new_folder = into_folder and name == "OUTPUT" and files.becomes_folder(first, path)
+        new_folder = makes_folders and name == "OUTPUT" and files.becomes_folder(first, path)
         if output is not None and not new_folder:
             _check_outside(name, path, output)
         _check_target(name, files.local(path), new_folder, makes_folders)

@@ -241,7 +241,7 @@ def find_sources(
     places = files.expanded(namespace.input)
     named = [(one, files.expanded([one.path])) for one in references]
     read = inputs.named("INPUT", places) + [pair for one, own in named for pair in inputs.named(one.option, own)]
-    inputs.check_files(read, written.named(), reading, into_folder=True, makes_folders=True)
+    inputs.check_files(read, written.named(), reading, makes_folders=True)
     for name in tables:
         inputs.check_table(name, written.tables[name])
     _check_report(written.report)

@@ -17,7 +17,6 @@ import numpy as np
 
 import lsh
 from lsh import files
-from lsh.base.arrays import Array
 from lsh.base.wording import counted
 from lsh.engine import dedup
 from lsh.engine.index_source import IndexSnapshot
@@ -317,10 +316,10 @@ def _deduplicate(request: Request, watch: Stopwatch) -> tuple[dict[str, Any], di
         run = outputs.open_run(
             opened, request, lambda found: _check_format(request, found), added, with_ids, resumption=resumption
         )
-        texts, old, meter = run.texts, run.old, run.meter
+        texts, old = run.texts, run.old
         watch.stage("preparing")
         stored = None if request.index is None else request.index._snapshot()
-        result = _decide(request, texts, old if request.references else stored, run.priorities, meter)
+        result = _decide(request, run, old if request.references else stored)
         against = old if request.index is None else IndexDocuments(request.index, result.old_ids or ())
         watch.stage("preparing", result.summary()["seconds"])
         if request.index is not None and not request.running.quiet:
@@ -359,19 +358,13 @@ def _note_same_id(identity: bytes | None) -> None:
         )
 
 
-def _decide(
-    request: Request,
-    texts: TextStream,
-    against: TextStream | IndexSnapshot | None,
-    priorities: Callable[[], Array] | None,
-    meter: console.Meter,
-) -> lsh.Deduplication:
+def _decide(request: Request, run: outputs.OpenRun, against: TextStream | IndexSnapshot | None) -> lsh.Deduplication:
     saved = None if request.resumption is None else request.resumption.rows
-    run = dedup.Running.checked(**request.running.limits(), progress=meter, saved=saved)
+    running = dedup.Running.checked(**request.running.limits(), progress=run.meter, saved=saved)
     if isinstance(request.matching, Matching):
-        return dedup.decide(request.matching, texts, against, run, priorities)
+        return dedup.decide(request.matching, run.texts, against, running, run.priorities)
     keep: Any = request.keep
-    return remove(request.matching, texts, priorities or (lambda: keep), run.num_threads, run.report)
+    return remove(request.matching, run.texts, run.priorities or (lambda: keep), running.num_threads, running.report)
 
 
 def _report(

@@ -237,19 +237,13 @@ class LinePass:
                     if change is None:
                         file.copy(self._kept_parts(number, keep), part.write, report)
                     else:
-                        self._write_changed(number, file, keep, part, report, change)
+                        for lines in self._changed(number, file, keep, change):
+                            part.write(lines)
+                            report(file, file.position)
                     end = self._incomplete.get(number, b"") if keep[stop - 1] else b""
 
-    def _write_changed(
-        self,
-        number: int,
-        file: Input,
-        keep: Flags,
-        part: Target,
-        report: Report,
-        change: Callable[[bytes], bytes],
-    ) -> None:
-        """Write the kept records of a file, each as a function returns it."""
+    def _changed(self, number: int, file: Input, keep: Flags, change: Callable[[bytes], bytes]) -> Iterator[bytes]:
+        """Yield the kept records of a file, each as a function returns it, many together."""
         first, stop = self._known_places.extent(number)
         for records, data in self._read(number, file, np.flatnonzero(keep[first:stop]) + first):
             lines = []
@@ -258,8 +252,7 @@ class LinePass:
                     lines.append(change(raw))
                 except ValueError as error:
                     raise InputError(file.name, f"record {place:,}: " + words_of(error)) from None
-            part.write(b"".join(lines))
-            report(file, file.position)
+            yield b"".join(lines)
 
     def _with_values(self, values: Iterator[Values | None]) -> Callable[[bytes], bytes]:
         """Return a function that adds fields to one record after the other."""

@@ -66,11 +66,6 @@ class Request(outputs.Request):
     cutting: Cutting
     mark: str | None
 
-    @property
-    def spans(self) -> str | None:
-        """The table of passages."""
-        return self.outputs.tables["--spans"]
-
 
 # ---- options ----
 
@@ -159,7 +154,7 @@ def _cut(request: Request, watch: Stopwatch) -> dict[str, Any]:
 
     with ExitStack() as opened:
         added = [] if request.mark is None else [files.Added(request.mark, "spans")]
-        with_ids = request.spans is not None or written.report is not None
+        with_ids = written.tables["--spans"] is not None or written.report is not None
         run = outputs.open_run(opened, request, check, added, with_ids, STAGE_SHARES)
         texts, old, meter = run.texts, run.old, run.meter
         watch.stage("preparing")
@@ -188,7 +183,8 @@ def _write(request: Request, found: Passages, run: outputs.OpenRun) -> None:
     """Write the documents, if they have a target, and the table; put all files in place when they are complete."""
     with ExitStack() as opened:
         shortening.write_documents(opened, run, found.cuts, found.emptied, request.mark)
-        outputs.write_table(opened, run, request.spans, lambda: span_rows(found, run.texts, run.old))
+        spans = request.outputs.tables["--spans"]
+        outputs.write_table(opened, run, spans, lambda: span_rows(found, run.texts, run.old))
         outputs.put_in_place(run)
 
 

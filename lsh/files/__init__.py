@@ -6,7 +6,7 @@ byte for byte. Commands import from this module only.
 
 from lsh.base.errors import InputError
 from lsh.base.prefetch import prefetched
-from lsh.files.documents import Documents, DocumentTexts, becomes_folder, table_row, target, write_kept
+from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept
 from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, same_key, unknown_ending
 from lsh.files.records import (
     FOLDER,

@@ -50,7 +50,7 @@ OWN_FIELDS = ("source_field", "keep_field")  # that no other files are read with
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
 
-class Documents:
+class Documents(TextSource):
     """Files of documents that can be read more than once; standard input or a pipe is copied to a temporary file.
 
     Use it as a context manager, which deletes the copies at the end.
@@ -291,24 +291,19 @@ class Documents:
         numbers = np.searchsorted(self.starts, positions, side="right") - 1
         return [self.inputs[number].name for number in numbers.tolist()]
 
-
-class DocumentTexts(TextSource):
-    """The texts of documents, for `lsh.engine`: all of them, and some again by their positions."""
-
-    def __init__(self, documents: Documents) -> None:
-        self._documents = documents
+    # ---- their texts, for `lsh.engine` ----
 
     def __call__(self, start: int = 0) -> Pieces:
         """Return all texts; `start` is 0."""
-        return Pieces(block.texts for block in prefetched(self._documents.blocks()))
+        return Pieces(block.texts for block in prefetched(self.blocks()))
 
     def take(self, positions: Array) -> Iterator[Batch]:
         """Yield the texts at some positions, which ascend."""
-        return (block.texts for block in prefetched(self._documents.at(positions.astype(np.int64))))
+        return (block.texts for block in prefetched(self.at(positions.astype(np.int64))))
 
     def changed(self, position: int) -> Exception:
         """Return the error for a text that was another one when it was read again."""
-        return changed(self._documents.files_of(np.array([position]))[0])
+        return changed(self.files_of(np.array([position]))[0])
 
 
 def _useless(format: str, options: ReadOptions) -> dict[str, Words]:

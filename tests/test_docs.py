@@ -18,6 +18,8 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = {  # modules whose examples require an optional package
     "lsh.engine.result": "pandas",
     "lsh.report.plot": "matplotlib",
+    "lsh.files.table_files": "pyarrow",
+    "lsh.files.tables": "pyarrow",
     "lsh.stages.shared": "pyarrow",
     "lsh.stages.tasks": "pyarrow",
 }

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from lsh.adapters.datasets import decided
+from lsh.base.errors import needing
 from lsh.engine.dedup import Running
 from lsh.engine.matching import Matching
 from lsh.text.shingling import Shingles
@@ -26,11 +27,8 @@ def __getattr__(name: str) -> Any:
 
 @cache
 def _operator() -> type[Any]:
-    try:
+    with needing('lsh.adapters.data_juicer requires Data-Juicer: run pip install "py-data-juicer>=1.5.5" aiohttp'):
         from data_juicer.ops.base_op import OP, OPERATORS, Deduplicator
-    except ImportError as error:
-        install = 'run pip install "py-data-juicer>=1.5.5" aiohttp'
-        raise ImportError(f"lsh.adapters.data_juicer requires Data-Juicer: {install}") from error
 
     @OPERATORS.register_module("lsh_deduplicator")
     class LshDeduplicator(Deduplicator):  # type: ignore[misc]

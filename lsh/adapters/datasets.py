@@ -210,10 +210,8 @@ def screen(
 
 
 def _package() -> Any:
-    try:
+    with errors.needing('lsh.adapters.datasets requires datasets: run pip install "datasets>=4"'):
         import datasets
-    except ImportError as error:
-        raise ImportError('lsh.adapters.datasets requires datasets: run pip install "datasets>=4"') from error
     return datasets
 
 

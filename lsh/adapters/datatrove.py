@@ -94,12 +94,10 @@ class LshRun:
 
     def _opened(self) -> SharedRun:
         """Return the run with its folder."""
-        try:
+        with errors.needing("lsh.adapters.datatrove requires datatrove: run pip install datatrove pyarrow"):
             from datatrove.io import get_datafolder
 
             from lsh.stages.shared import SharedRun
-        except ImportError as error:
-            raise ImportError("lsh.adapters.datatrove requires datatrove: run pip install datatrove pyarrow") from error
         return SharedRun(get_datafolder(self._path), self._matching, self._keep, self._parts)
 
     def _priority(self, document: Any) -> float | None:

@@ -19,7 +19,7 @@ from lsh.base.budget import bounded
 from lsh.base.errors import bad_value
 from lsh.engine import dedup
 from lsh.engine.result import Deduplication
-from lsh.files import Documents, DocumentTexts, FolderTarget, Format, Ids, expanded, has_files, is_url, prefetched
+from lsh.files import Documents, FolderTarget, Format, Ids, expanded, has_files, is_url, prefetched
 from lsh.passages.finding import find_passages
 from lsh.passages.result import Passages
 from lsh.text.cuts import in_characters
@@ -68,8 +68,8 @@ def tag_duplicates(
         If a parameter is wrong, or a line: of a document without text or id; the message names it.
     """
 
-    def find(read: Documents, texts: DocumentTexts) -> tuple[Deduplication, Rows, Fields]:
-        result = dedup.deduplicate(texts, threshold, **options)
+    def find(read: Documents) -> tuple[Deduplication, Rows, Fields]:
+        result = dedup.deduplicate(read, threshold, **options)
         kept = np.unique(result.removed["kept"])
         ids = None if options.get("against") is not None else Ids(kept, read.at(kept))
 
@@ -118,8 +118,8 @@ def tag_passages(
         places = in_characters(text, np.stack([rows["start"], rows["end"]], 1))
         return {"attributes": {name: [[start, end, 1.0] for start, end in places.tolist()]}}
 
-    def find(read: Documents, texts: DocumentTexts) -> tuple[Passages, Rows, Fields]:
-        result = find_passages(texts, min_bytes, **options)
+    def find(read: Documents) -> tuple[Passages, Rows, Fields]:
+        result = find_passages(read, min_bytes, **options)
         return result, result.cuts, fields  # where spans overlap, the mixer would replace the first one only
 
     return _tag(documents, name, options, find)
@@ -129,7 +129,7 @@ def _tag(
     documents: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     name: str,
     options: dict[str, Any],
-    find: Callable[[Documents, DocumentTexts], tuple[Result, Rows, Fields]],
+    find: Callable[[Documents], tuple[Result, Rows, Fields]],
 ) -> Result:
     """Return what is found in the documents, and write it as an attribute."""
     if not checks.instance("name", name, str, "a str").isidentifier():
@@ -144,7 +144,7 @@ def _tag(
         opened.enter_context(read)
         places = [_place(file.path, name) for file in read.inputs]
         targets = {folder: opened.enter_context(_target(folder, name)) for folder in dict(places)}
-        result, rows, fields = find(read, DocumentTexts(read))
+        result, rows, fields = find(read)
         bounds = [*read.starts, read.count]
         for (folder, relative), file, first, end in zip(places, read.inputs, bounds, bounds[1:]):
             with targets[folder].file(relative, file.packed) as target:

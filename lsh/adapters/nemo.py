@@ -161,7 +161,7 @@ class FuzzyDeduplicationWorkflow:
             self._check_no_ids(group[0])
         run = dedup.Running.checked(**self._running)
         with self._documents(paths, id_field="none", missing=self._matching.missing, budget=run.budget) as documents:
-            result = dedup.decide(self._matching, files.DocumentTexts(documents), None, run)
+            result = dedup.decide(self._matching, documents, None, run)
             starts = np.array([*documents.starts, len(result)])
         path = self._write(groups, paths, starts, result)
         counts = {"num_duplicates": len(result.removed), "id_generator_path": path, "summary": result.summary()}
@@ -267,7 +267,5 @@ def _screen(path: str, threshold: float | None) -> Screen:
 
 
 def _check_installed() -> None:
-    try:
+    with errors.needing("lsh.adapters.nemo requires nemo-curator: run pip install nemo-curator"):
         import nemo_curator  # noqa: F401
-    except ImportError as error:
-        raise ImportError("lsh.adapters.nemo requires nemo-curator: run pip install nemo-curator") from error

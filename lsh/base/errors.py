@@ -7,7 +7,8 @@ attributes `parameter` (its name) and `reason` (the rest of the sentence).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -119,6 +120,15 @@ def _about(kind: type[Kind], parameter: str | Parameter, reason: Words) -> Kind:
     error = saying(kind(str(words)), words)
     vars(error).update(parameter=named.name, reason=str(reason))
     return error
+
+
+@contextmanager
+def needing(remedy: str) -> Iterator[None]:
+    """Say in the error of a package that is not installed who needs it, and how to install it."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(remedy) from error
 
 
 class InputError(ValueError):

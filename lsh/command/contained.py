@@ -7,7 +7,6 @@ documents that contain no item, or without what they contain.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -41,11 +40,6 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "preset",
     "item_field",
     "item_id_field",
-    "field",
-    "id_field",
-    "source_field",
-    "missing",
-    "on_bad_line",
 )
 OF_ITEMS = "each item would be found in its own text; name other files"  # a file that is INPUT and ITEMS
 STAGE_SHARES = {"items": 0.02, "counting": 0.7, "searching": 1.0}
@@ -206,9 +200,7 @@ def _containing(namespace: argparse.Namespace) -> Containing:
     others = {"max_share": namespace.max_share, "missing": namespace.missing}
     names = ("threshold", "window", "min_shared")
     if namespace.preset is not None:
-        for name in (*names, *options.SHINGLE_OPTIONS):
-            if getattr(namespace, name) is not None:
-                raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
+        options.refuse(namespace, (*names, *options.SHINGLE_OPTIONS), "{0} cannot be combined with --preset")
         return Containing(**rule(namespace.preset).options(), **others)
     given = {name: getattr(namespace, name) for name in names if getattr(namespace, name) is not None}
     return Containing(shingles=options.shingles_of_items(namespace), **given, **others)
@@ -234,10 +226,10 @@ def _check_items(namespace: argparse.Namespace, items: Sequence[files.Sources]) 
             if (shared := inputs.shared_file(one, other)) is not None:
                 raise ValueError(f"{shared} is given twice: its items would be counted twice; name it once")
     formats = [one.found[0].format.name for one in items]
-    for name in ("item_field", "item_id_field"):
-        if getattr(namespace, name) is not None and all(format in ("txt", files.FOLDER) for format in formats):
-            shown = "a folder of texts" if formats[0] == files.FOLDER else f".{formats[0]}"
-            raise ValueError(f"--{name.replace('_', '-')} is for {COLUMNS}, and ITEMS is {shown}; leave it out")
+    if all(format in ("txt", files.FOLDER) for format in formats):
+        shown = "a folder of texts" if formats[0] == files.FOLDER else f".{formats[0]}"
+        problem = f"{{0}} is for {COLUMNS}, and ITEMS is {shown}; leave it out"
+        options.refuse(namespace, ("item_field", "item_id_field"), problem)
 
 
 # ---- the run ----
@@ -260,11 +252,11 @@ def _find(request: Request, watch: Stopwatch) -> dict[str, Any]:
         watch.stage("preparing")
         found = find(request.containing, items, run.texts, number_of(running.num_threads), run.meter)
         watch.stage("preparing", found.summary()["seconds"])
-        tables = outputs.write_report(opened, request, watch, lambda: _report(request, found, run))
+        outputs.write_report(opened, request, run, watch, lambda: _report(request, found, run))
         if found.summary()["items"] == 0:
             raise ValueError("ITEMS has no items: nothing would be found; name a file with a text in each record")
         emptied = _emptied(found, run) if request.cut else np.empty(0, np.int64)
-        _write(request, found, run, emptied, [*filter(None, (run.rejects,)), *tables])
+        _write(request, found, run, emptied)
         watch.stage("writing")
     summary = found.summary()
     counts = {name: summary[name] for name in COUNTS}
@@ -278,7 +270,7 @@ def _find(request: Request, watch: Stopwatch) -> dict[str, Any]:
 def _opened_items(opened: ExitStack, request: Request) -> ItemStream:
     """Open the files of items, which `opened` closes."""
     everything, documents = [request.sources, *request.references], list[files.Documents]()
-    with inputs.about_items():
+    with inputs.named_as(inputs.OF_ITEMS):
         for one, reading in zip(request.references, request.item_readings):
             documents.append(opened.enter_context(inputs.open_documents(reading, one, others=everything)))
     with_sources, notes = request.outputs.report is not None, None if request.running.quiet else "ITEMS: "
@@ -303,21 +295,19 @@ def _report(request: Request, found: Contained, run: outputs.OpenRun) -> str:
     return report.contained(found, items, choice=choice, **values)
 
 
-def _write(
-    request: Request, found: Contained, run: outputs.OpenRun, emptied: Array, tables: list[outputs.AnyTarget]
-) -> None:
+def _write(request: Request, found: Contained, run: outputs.OpenRun, emptied: Array) -> None:
     """Write the documents, if they have a target, and the tables; put all files in place when they are complete."""
-    folder, paths = run.documents.temporary, request.outputs.tables
+    paths = request.outputs.tables
     with ExitStack() as opened:
         if request.cut or request.mark is not None:
             shortening.write_documents(opened, run, found.cuts, emptied, request.mark)
         else:
             keep = np.ones(run.texts.count, np.bool_)
             keep[found.hits["text"]] = False
-            outputs.write_documents(opened, run, keep)
-        tables += outputs.write_table(opened, paths["--hits"], folder, lambda: hit_rows(found, run.texts, run.old))
-        tables += outputs.write_table(opened, paths["--skipped"], folder, lambda: skipped_rows(found, run.old))
-        outputs.put_in_place(tables, run.target)
+            outputs.write_documents(opened, run, keep, files.Edits())
+        outputs.write_table(opened, run, paths["--hits"], lambda: hit_rows(found, run.texts, run.old))
+        outputs.write_table(opened, run, paths["--skipped"], lambda: skipped_rows(found, run.old))
+        outputs.put_in_place(run)
 
 
 # ---- counts ----
@@ -326,21 +316,17 @@ def _write(
 def _print_counts(request: Request, counts: dict[str, Any]) -> None:
     """Print the counts: as JSON to standard output, as a summary line to standard error."""
     containing = request.containing
-    if request.outputs.json:
-        names = ("threshold", "window", "min_shared", "max_share")
-        run = {name: getattr(containing, name) for name in names} | {"peak_memory": console.peak_memory()}
-        run["window"] = None if math.isinf(containing.window) else containing.window
-        run["threshold"] = None if containing.min_shared else containing.threshold
-        shown = {name: value for name, value in counts.items() if name != "read"}
-        console.write_data(json.dumps({**shown, **run}) + "\n")
-    if request.running.verbose:
-        stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
-        least = f"containment {containing.threshold:g} or more"
-        if containing.min_shared is not None:
-            least = f"{counted(containing.min_shared, 'shared shingle')} or more"
-        console.say(f"{least}, window {containing.window:g}, {containing.own_shingles!r}\nseconds: {stages}")
-    if not request.running.quiet:
-        console.say(_summary(request, counts))
+    parameters = {
+        "threshold": None if containing.min_shared else containing.threshold,
+        "window": None if math.isinf(containing.window) else containing.window,
+        "min_shared": containing.min_shared,
+        "max_share": containing.max_share,
+    }
+    least = f"containment {containing.threshold:g} or more"
+    if containing.min_shared is not None:
+        least = f"{counted(containing.min_shared, 'shared shingle')} or more"
+    described = f"{least}, window {containing.window:g}, {containing.own_shingles!r}"
+    outputs.print_counts(request, counts, parameters, described, _summary(request, counts))
 
 
 def _summary(request: Request, counts: dict[str, Any]) -> str:

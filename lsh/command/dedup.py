@@ -7,7 +7,6 @@ tables and the report.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from lsh.passages.contained import Containing
 from lsh.passages.removing import remove
 from lsh.sketch.bands import Bands
 from lsh.sketch.planning import Plan
-from lsh.terminal import console, indexing, inputs, noted, options, outputs, resuming
+from lsh.terminal import console, indexing, inputs, options, outputs, resuming
 from lsh.terminal.inputs import TextStream
 from lsh.terminal.outputs import Outputs, Stopwatch
 from lsh.terminal.resuming import Resumption
@@ -68,11 +67,6 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "keep",
     "keep_field",
     "clusters_mode",
-    "field",
-    "id_field",
-    "source_field",
-    "missing",
-    "on_bad_line",
 )
 
 EPILOG = f"""\
@@ -196,6 +190,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     options.add_running(parser).add_argument(
         "--resume",
         action="store_true",
+        default=None,  # so that `refuse` knows whether it is given
         help="keep what was read and computed in the folder OUTPUT.resume, which is deleted at the end: if the run is "
         "killed, the same command goes on from there. It takes about 500 bytes of disk a document",
     )
@@ -304,9 +299,8 @@ def _matching(namespace: argparse.Namespace, index: Index | None, keep: Keep) ->
 
 def _containing(namespace: argparse.Namespace) -> Containing:
     """Return when a document contains another one."""
-    for name in NOT_OF_CONTAINMENT:
-        if getattr(namespace, name) not in (None, False):
-            raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --measure containment; leave it out")
+    problem = "{0} cannot be combined with --measure containment; leave it out"
+    options.refuse(namespace, NOT_OF_CONTAINMENT, problem)
     return Containing(options.threshold(namespace), options.shingles_of_items(namespace), missing=namespace.missing)
 
 
@@ -322,16 +316,16 @@ def _deduplicate(request: Request, watch: Stopwatch) -> tuple[dict[str, Any], di
         run = outputs.open_run(
             opened, request, lambda found: _check_format(request, found), added, with_ids, resumption=resumption
         )
-        texts, old, meter = run.texts, run.old, run.meter
+        texts, old = run.texts, run.old
         watch.stage("preparing")
         stored = None if request.index is None else request.index._snapshot()
-        result = _decide(request, texts, old if request.references else stored, run.priorities, meter)
+        result = _decide(request, run, old if request.references else stored)
         against = old if request.index is None else IndexDocuments(request.index, result.old_ids or ())
         watch.stage("preparing", result.summary()["seconds"])
         if request.index is not None and not request.running.quiet:
             _note_same_id(same_id(result, texts, against))
-        tables = outputs.write_report(opened, request, watch, lambda: _report(request, result, run, against))
-        _write(request, result, run, against, [*filter(None, (run.rejects,)), *tables])
+        outputs.write_report(opened, request, run, watch, lambda: _report(request, result, run, against))
+        _write(request, result, run, against)
         watch.stage("writing")
     if resumption is not None:
         resumption.end()
@@ -351,8 +345,7 @@ def _check_format(request: Request, documents: files.Documents) -> None:
     inputs.check_output(documents, removed)
     for name, remedy in (("mark", "use --removed"), ("add_copies", "use --clusters")):
         if getattr(request, name) and documents.format.name in (files.FOLDER, "txt"):
-            option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} adds fields to records, and INPUT has none; {remedy}")
+            raise ValueError(f"{options.typed(name)} adds fields to records, and INPUT has none; {remedy}")
 
 
 def _note_same_id(identity: bytes | None) -> None:
@@ -365,20 +358,13 @@ def _note_same_id(identity: bytes | None) -> None:
         )
 
 
-def _decide(
-    request: Request,
-    texts: TextStream,
-    against: TextStream | IndexSnapshot | None,
-    priorities: noted.Priorities | None,
-    meter: console.Meter,
-) -> lsh.Deduplication:
+def _decide(request: Request, run: outputs.OpenRun, against: TextStream | IndexSnapshot | None) -> lsh.Deduplication:
     saved = None if request.resumption is None else request.resumption.rows
-    run = dedup.Running.checked(**request.running.limits(), progress=meter, saved=saved)
-    values = None if priorities is None else priorities.values
+    running = dedup.Running.checked(**request.running.limits(), progress=run.meter, saved=saved)
     if isinstance(request.matching, Matching):
-        return dedup.decide(request.matching, texts, against, run, values)
+        return dedup.decide(request.matching, run.texts, against, running, run.priorities)
     keep: Any = request.keep
-    return remove(request.matching, texts, values or (lambda: keep), run.num_threads, run.report)
+    return remove(request.matching, run.texts, run.priorities or (lambda: keep), running.num_threads, running.report)
 
 
 def _report(
@@ -398,11 +384,7 @@ def _report(
 
 
 def _write(
-    request: Request,
-    result: lsh.Deduplication,
-    run: outputs.OpenRun,
-    against: TextStream | IndexDocuments,
-    tables: list[outputs.AnyTarget],
+    request: Request, result: lsh.Deduplication, run: outputs.OpenRun, against: TextStream | IndexDocuments
 ) -> None:
     """Write the kept documents, if they have a target, and the tables; put all in place when they are complete."""
     own = request.outputs.tables
@@ -413,18 +395,18 @@ def _write(
         if request.add_copies:
             values = with_copies(result, values, len(request.marks))
         written = np.ones_like(result.keep) if request.mark else result.keep
-        outputs.write_documents(opened, run, written, values)
+        outputs.write_documents(opened, run, written, files.Edits(values))
         if removed_documents is not None:
             removed = files.target(documents, removed_documents)
             opened.enter_context(removed)
-            tables.append(removed)
+            run.others.append(removed)
             files.write_kept(documents, ~result.keep, removed)
         counts = partial(copies_rows, has_sources=request.reading.source_field is not None)
         makers: tuple[Callable[..., Iterator[Iterable[bytes]]], ...] = (removed_rows, cluster_rows, counts)
         for name, rows_of in zip(TABLES, makers):
             rows = partial(rows_of, result, texts, against)
-            tables += outputs.write_table(opened, own[name], documents.temporary, rows)
-        outputs.put_in_place(tables, run.target, request.resumption)
+            outputs.write_table(opened, run, own[name], rows)
+        outputs.put_in_place(run, request.resumption)
 
 
 # ---- counts ----
@@ -432,27 +414,19 @@ def _write(
 
 def _print_counts(request: Request, counts: dict[str, Any], parameters: dict[str, Any]) -> None:
     """Print the counts: as JSON to standard output, as a summary line to standard error."""
-    if request.outputs.json:
-        shown = _shown_parameters(counts, parameters) | {"peak_memory": console.peak_memory()}
-        console.write_data(json.dumps({**counts, **shown}) + "\n")
-    if request.running.verbose:
-        stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
-        if isinstance(request.matching, Matching):
-            console.say(
-                f"{parameters['hasher']!r}\n{parameters['plan'] or parameters['bands']}\n"
-                f"{counts['candidates']:,} pairs in a shared bucket, {counts['connected']:,} texts connected by low "
-                f"bits, {counts['compared']:,} pairs compared"
-            )
-        else:
-            console.say(f"{parameters['shingles']!r}\n{counts['candidates']:,} pairs of which one contains the other")
-        console.say(
-            f"{counts['identical']:,} removed as identical copies, {counts['without_shingles']:,} without shingles\n"
-            f"seconds: {stages}"
+    described = f"{counts['identical']:,} removed as identical copies, {counts['without_shingles']:,} without shingles"
+    if isinstance(request.matching, Matching):
+        described = (
+            f"{parameters['hasher']!r}\n{parameters['plan'] or parameters['bands']}\n"
+            f"{counts['candidates']:,} pairs in a shared bucket, {counts['connected']:,} texts connected by low "
+            f"bits, {counts['compared']:,} pairs compared\n{described}"
         )
-    if not request.running.quiet:
-        if counts["capped"]:
-            console.say(_left_out(counts, parameters))
-        console.say(_summary(counts, with_references=bool(request.references) or request.index is not None))
+    else:
+        pairs = f"{counts['candidates']:,} pairs of which one contains the other"
+        described = f"{parameters['shingles']!r}\n{pairs}\n{described}"
+    messages = [_left_out(counts, parameters)] if counts["capped"] else []
+    messages.append(_summary(counts, with_references=bool(request.references) or request.index is not None))
+    outputs.print_counts(request, counts, _shown_parameters(counts, parameters), described, *messages)
 
 
 def _shown_parameters(counts: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:

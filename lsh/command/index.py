@@ -210,21 +210,17 @@ def _create(namespace: argparse.Namespace) -> None:
 
 
 def _created(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:
-    for name in ("reject", "recommend"):
-        if getattr(namespace, name) is not None:
-            raise ValueError(f"--{name} requires --screen")
+    options.refuse(namespace, ("reject", "recommend"), "{0} requires --screen")
     threshold, bands = options.threshold(namespace), options.bands(namespace)
-    recall = None if bands else options.recall(namespace)
     hasher = options.hasher(namespace)
-    return lsh.Index.create(folder, hasher, bands=bands, threshold=threshold, recall=recall, **kept)
+    return lsh.Index.create(folder, hasher, bands=bands, threshold=threshold, recall=namespace.recall, **kept)
 
 
 def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:
     """Create an index for a screen; options that are not given have the defaults of a screen."""
     from lsh.store import screen as screening
 
-    if namespace.threshold is not None:
-        raise ValueError("--threshold cannot be combined with --screen; use --reject and --recommend")
+    options.refuse(namespace, ["threshold"], "{0} cannot be combined with --screen; use --reject and --recommend")
     thresholds: list[float] = []
     for name, default in (("reject", screening.REJECT), ("recommend", screening.RECOMMEND)):
         value = getattr(namespace, name)
@@ -234,9 +230,9 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
         *thresholds,
         shingles=options.shingles_or(namespace, screening.SHINGLES),
         bands=options.bands(namespace),
-        num_seeds=None if namespace.num_seeds is None else options.num_seeds(namespace),
-        random_state=options.random_state(namespace),
-        recall=None if namespace.recall is None else options.recall(namespace),
+        num_seeds=namespace.num_seeds,
+        random_state=namespace.random_state or 0,
+        recall=namespace.recall,
         **kept,
     ).index
 
@@ -247,8 +243,7 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
 def _add_add(parser: console.Parser) -> None:
     indexing.add_documents(parser)
     options.add(parser, "--json")
-    indexing.add_loudness(parser)
-    options.add(parser.add_argument_group("running"), "--num-threads")
+    indexing.add_running(parser)
     options.add_reading(parser)
 
 

@@ -80,8 +80,7 @@ def add_query(parser: console.Parser) -> None:
         metavar="S",
         help="minimum similarity of a match (default: the threshold of the index)",
     )
-    indexing.add_loudness(parser)
-    options.add(parser.add_argument_group("running"), "--num-threads")
+    indexing.add_running(parser)
     options.add_reading(parser)
     parser.set_defaults(time_field=None, id_prefix=None)  # options of lsh index add
 

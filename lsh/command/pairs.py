@@ -71,7 +71,7 @@ def run(namespace: argparse.Namespace) -> None:
     places = [files.expanded(paths)] if namespace.within else [files.expanded([path]) for path in paths]
     read = [pair for one in places for pair in inputs.named("INPUT", one)]
     inputs.check_files(read, [("OUTPUT", namespace.output)], reading)
-    inputs.check_table("-o", namespace.output, namespace.json)
+    inputs.check_table("-o", namespace.output, "the pairs are" if namespace.json else None)
     if namespace.output == files.STANDARD:
         console.check_standard_output()
     inputs.note_memory([namespace.output], running.quiet)

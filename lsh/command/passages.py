@@ -7,7 +7,6 @@ passages and the report.
 from __future__ import annotations
 
 import argparse
-import json
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -34,11 +33,6 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "normalize",
     "keep",
     "keep_field",
-    "field",
-    "id_field",
-    "source_field",
-    "missing",
-    "on_bad_line",
 )
 
 EPILOG = f"""\
@@ -71,11 +65,6 @@ class Request(outputs.Request):
 
     cutting: Cutting
     mark: str | None
-
-    @property
-    def spans(self) -> str | None:
-        """The table of passages."""
-        return self.outputs.tables["--spans"]
 
 
 # ---- options ----
@@ -143,8 +132,7 @@ def _request(namespace: argparse.Namespace) -> Request:
     if any(normalised.values()):
         shingles = lsh.Shingles(**{name: value for name, value in normalised.items() if value is not None})
     if shingles is not None and namespace.unit == "bytes":
-        first = next(name for name, value in normalised.items() if value)
-        raise ValueError(f"--{first.replace('_', '-')} requires --unit line or --unit paragraph")
+        options.refuse(namespace, normalised, "{0} requires --unit line or --unit paragraph")
     by_position: Any = "first" if keep in outputs.BY_VALUE else keep
     cutting = Cutting(namespace.min_bytes, namespace.unit, by_position, shingles, namespace.missing)
     reading, running = options.reading(namespace), options.running(namespace)
@@ -166,16 +154,15 @@ def _cut(request: Request, watch: Stopwatch) -> dict[str, Any]:
 
     with ExitStack() as opened:
         added = [] if request.mark is None else [files.Added(request.mark, "spans")]
-        with_ids = request.spans is not None or written.report is not None
+        with_ids = written.tables["--spans"] is not None or written.report is not None
         run = outputs.open_run(opened, request, check, added, with_ids, STAGE_SHARES)
         texts, old, meter = run.texts, run.old, run.meter
         watch.stage("preparing")
         limits = Running.checked(**running.limits(), progress=meter)
-        priorities = None if run.priorities is None else run.priorities.values
-        found = find(request.cutting, texts, old if request.references else None, limits, priorities)
+        found = find(request.cutting, texts, old if request.references else None, limits, run.priorities)
         watch.stage("preparing", found.summary()["seconds"])
-        tables = outputs.write_report(opened, request, watch, lambda: _report(request, found, run))
-        _write(request, found, run, [*filter(None, (run.rejects,)), *tables])
+        outputs.write_report(opened, request, run, watch, lambda: _report(request, found, run))
+        _write(request, found, run)
         watch.stage("writing")
     counts = found.summary()
     counts["read"] = texts.num_bytes + old.num_bytes
@@ -192,13 +179,13 @@ def _report(request: Request, found: Passages, run: outputs.OpenRun) -> str:
     return report.passages(found, choice=choice, sizes=outputs.sizes_of(run.texts), **values)
 
 
-def _write(request: Request, found: Passages, run: outputs.OpenRun, tables: list[outputs.AnyTarget]) -> None:
+def _write(request: Request, found: Passages, run: outputs.OpenRun) -> None:
     """Write the documents, if they have a target, and the table; put all files in place when they are complete."""
     with ExitStack() as opened:
         shortening.write_documents(opened, run, found.cuts, found.emptied, request.mark)
-        folder = run.documents.temporary
-        tables += outputs.write_table(opened, request.spans, folder, lambda: span_rows(found, run.texts, run.old))
-        outputs.put_in_place(tables, run.target)
+        spans = request.outputs.tables["--spans"]
+        outputs.write_table(opened, run, spans, lambda: span_rows(found, run.texts, run.old))
+        outputs.put_in_place(run)
 
 
 # ---- counts ----
@@ -206,21 +193,11 @@ def _write(request: Request, found: Passages, run: outputs.OpenRun, tables: list
 
 def _print_counts(request: Request, counts: dict[str, Any]) -> None:
     """Print the counts: as JSON to standard output, as a summary line to standard error."""
-    if request.outputs.json:
-        cutting = request.cutting
-        run = {"min_bytes": cutting.min_bytes, "unit": cutting.unit, "peak_memory": console.peak_memory()}
-        shown = {name: value for name, value in counts.items() if name != "read"}
-        console.write_data(json.dumps({**shown, **run}) + "\n")
-    if request.running.verbose:
-        stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
-        cutting = request.cutting
-        normalised = "" if cutting.shingles is None else f", normalised by {cutting.shingles!r}"
-        console.say(
-            f"passages of {cutting.min_bytes:,} bytes or more, unit {cutting.unit}, keep {request.keep}{normalised}\n"
-            f"seconds: {stages}"
-        )
-    if not request.running.quiet:
-        console.say(_summary(request, counts))
+    cutting = request.cutting
+    normalised = "" if cutting.shingles is None else f", normalised by {cutting.shingles!r}"
+    described = f"passages of {cutting.min_bytes:,} bytes or more, unit {cutting.unit}, keep {request.keep}{normalised}"
+    parameters = {"min_bytes": cutting.min_bytes, "unit": cutting.unit}
+    outputs.print_counts(request, counts, parameters, described, _summary(request, counts))
 
 
 def _summary(request: Request, counts: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from lsh import files
 from lsh.base import checks
 from lsh.files import ReadOptions
 from lsh.sketch.background import SAMPLE_TEXTS
+from lsh.sketch.hasher import MAX_FSS_SEEDS
 from lsh.terminal import console, inputs, options
 
 PLOTS = (".svg", ".png")
@@ -77,18 +78,18 @@ def run(namespace: argparse.Namespace) -> None:
         text_bytes = checks.whole_number("bytes", text_bytes, 0, 2**63)
     if sample is None and documents is None and text_bytes is not None:
         raise ValueError("--bytes requires --documents, or --sample")
-    for name in options.SHINGLE_OPTIONS:
-        if sample is None and getattr(namespace, name) is not None:
-            raise ValueError(f"--{name.replace('_', '-')} requires --sample")
+    options.refuse(namespace, options.SHINGLE_OPTIONS if sample is None else (), "{0} requires --sample")
     for name in options.reading_given(namespace) if sample is None else ():
         raise ValueError(f"{name} requires --sample")
-    goal = (options.threshold(namespace), options.recall(namespace), options.num_seeds(namespace))
+    if namespace.num_seeds is not None:
+        checks.whole_number("num_seeds", namespace.num_seeds, 1, MAX_FSS_SEEDS)
+    goal = {name: getattr(namespace, name) for name in ("threshold", "recall", "num_seeds")}
     shingles, reading = options.shingles(namespace), options.reading(namespace)
     places = files.expanded(sample) if sample is not None else []
     inputs.check_files(inputs.named("--sample", places), [("--plot", namespace.plot)], reading)
     _check_plot(namespace.plot)
     inputs.note_memory([namespace.plot], quiet=False)
-    make_plan = partial(lsh.plan, *goal)
+    make_plan = partial(lsh.plan, **{name: value for name, value in goal.items() if value is not None})
     planned = make_plan(documents=documents)  # an error if no bands have the recall, before the sample is read
     if sample is not None:
         count, texts = _sample(inputs.find(reading, places), reading)

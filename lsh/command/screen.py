@@ -61,8 +61,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         default=10,
         help="maximum number of matches of a document (default 10)",
     )
-    indexing.add_loudness(parser)
-    options.add(parser.add_argument_group("running"), "--num-threads")
+    indexing.add_running(parser)
     options.add_reading(parser)
     parser.set_defaults(run=run, parser=parser)
 

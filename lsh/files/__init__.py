@@ -6,13 +6,14 @@ byte for byte. Commands import from this module only.
 
 from lsh.base.errors import InputError
 from lsh.base.prefetch import prefetched
-from lsh.files.documents import Documents, DocumentTexts, becomes_folder, table_row, target, write_kept
+from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept
 from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, same_key, unknown_ending
 from lsh.files.records import (
     FOLDER,
     KNOWN,
     Added,
     Block,
+    Edits,
     Format,
     Ids,
     ReadOptions,
@@ -27,49 +28,3 @@ from lsh.storage.locations import has_files, identity, is_folder, is_stream, lie
 from lsh.storage.remote import Place, check_target
 from lsh.storage.targets import FolderTarget, Target
 from lsh.storage.urls import is_url, local, shown, shown_in
-
-__all__ = [
-    "FOLDER",
-    "KNOWN",
-    "STANDARD",
-    "Added",
-    "Block",
-    "DocumentTexts",
-    "Documents",
-    "FolderTarget",
-    "Format",
-    "Ids",
-    "InputError",
-    "Place",
-    "ReadOptions",
-    "Record",
-    "Sources",
-    "Target",
-    "Values",
-    "becomes_folder",
-    "changed",
-    "check_target",
-    "content",
-    "decoded",
-    "expanded",
-    "find_sources",
-    "has_ending_of_files",
-    "has_files",
-    "identity",
-    "is_folder",
-    "is_stream",
-    "is_url",
-    "lies_in",
-    "local",
-    "microseconds",
-    "names_folder",
-    "pipe_of",
-    "prefetched",
-    "same_key",
-    "shown",
-    "shown_in",
-    "table_row",
-    "target",
-    "unknown_ending",
-    "write_kept",
-]

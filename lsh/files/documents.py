@@ -1,31 +1,33 @@
 """Documents in files: reading them, and writing the kept ones.
 
 `Documents` are files of one format, or a folder of texts. They are parsed once. Later, single documents are read by
-their positions, and the kept records are copied by their places. The formats are in `text_formats`, `tables` and
-`folder`, the places of records in `places`, files themselves in `storage`, and `finding` tells which files are read.
+their positions, and the kept records are copied by their places. A pass reads all of them once: `LinePass`,
+`TablePass` or `FolderPass`; the first one knows where each is, and another process can go on with it. The formats of
+text are in `text_formats`, places of records in `places`, files themselves in `storage`, and `finding` tells which
+files are read.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget
-from lsh.base.errors import InputError, Parameter, Words, bad_value
+from lsh.base.errors import InputError, Parameter, Words, bad_value, needing
 from lsh.base.prefetch import prefetched
 from lsh.base.wording import counted
 from lsh.files.finding import Sources, expanded, find_sources
-from lsh.files.folder import Folder
-from lsh.files.lines import Lines
-from lsh.files.places import Flags
+from lsh.files.folder import Folder, FolderPass
+from lsh.files.lines import LinePass
+from lsh.files.places import Flags, Places
 from lsh.files.readers import Reader
-from lsh.files.records import FOLDER, SKIP, TABLES, Block, ReadCounts, ReadOptions, Record, Values, escaped, is_number
-from lsh.files.tables import Tables
+from lsh.files.records import FOLDER, SKIP, TABLES, Block, Edits, ReadCounts, ReadOptions, Record, escaped, is_number
 from lsh.files.text_formats import Csv, JsonLines, PlainText, Tsv
 from lsh.storage import urls
 from lsh.storage.disk import STANDARD, changed
@@ -37,13 +39,18 @@ from lsh.text.batch import Batch
 from lsh.text.collections import TextSource
 from lsh.typing import Pieces
 
+if TYPE_CHECKING:  # it needs pyarrow
+    from lsh.files.tables import TablePass
+
+    AnyPass = LinePass | TablePass | FolderPass
+
 FIELD_OPTIONS = ("field", "id_field", "source_field", "keep_field")
 DEFAULTS = vars(ReadOptions())
 OWN_FIELDS = ("source_field", "keep_field")  # that no other files are read with
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
 
-class Documents:
+class Documents(TextSource):
     """Files of documents that can be read more than once; standard input or a pipe is copied to a temporary file.
 
     Use it as a context manager, which deletes the copies at the end.
@@ -76,6 +83,8 @@ class Documents:
         The format of all files, and the compression of the first.
     name : str
         The inputs in words, for messages.
+    counts : ReadCounts
+        What was skipped and missing when the documents were read last, the hidden files, and notes on the reading.
     temporary : str or None
         The folder for temporary files; ``None``: TMPDIR, or the folder of the system.
 
@@ -117,26 +126,28 @@ class Documents:
         shown = "standard input" if self.path == STANDARD else urls.shown(self.path)
         self.name = shown if len(sources) == 1 else f"{shown} and {len(sources) - 1} more"
         options = self._usable(options, others)
-        self._counts = ReadCounts(None if rejects is None else rejects.write)
-        self._counts.hidden = hidden
+        self.counts = ReadCounts(None if rejects is None else rejects.write)
+        self.counts.hidden = hidden
         if special:
-            self._counts.note(f"{counted(special, 'special file')} not read: pipes, sockets or devices")
+            self.counts.note(f"{counted(special, 'special file')} not read: pipes, sockets or devices")
         self.inputs: list[Input] = []
         self._place = 0, 0  # of the file that was open when `position` was asked last, and of its first byte
-        self._reader: Lines | Tables | Folder
-        budget = MemoryBudget() if budget is None else budget
-        self.temporary = budget.folder
+        self._options, self._budget = options, MemoryBudget() if budget is None else budget
+        self._known: AnyPass | None = None  # the first pass that read all documents
+        self._begun: AnyPass | None = None  # the first pass, from when it begins until it ends, if it is journaled
+        self.temporary = self._budget.folder
+        self._folder: Folder | None = None
         if self.format.name == FOLDER:
-            self._reader = Folder(self.path, pattern, options, self._counts)
+            self._folder = Folder(self.path, pattern, options, self.counts)
             return
         self.inputs = [
             Input(source.path, source.format.compression, source.state, self.temporary, source.format.name)
             for source in sources
         ]
         if self.format.name in TABLES.values():
-            self._reader = Tables(self.inputs, self.format.name, options, self._counts)
-        else:
-            self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts, budget)
+            packages = 'run pip install "lsh-dedup[io]", or use .jsonl or .csv'
+            with needing(f".{self.format.name} files need pyarrow: {packages}"):
+                import pyarrow  # noqa: F401
 
     def _usable(self, options: ReadOptions, others: Sequence[str]) -> ReadOptions:
         """Return the options without those that only the other formats have a use for."""
@@ -162,40 +173,15 @@ class Documents:
             file.close()
 
     @property
-    def skipped(self) -> int:
-        """How many bad lines, or files of a folder, were skipped when the documents were read last."""
-        return self._counts.skipped
-
-    @property
-    def hidden(self) -> int:
-        """How many hidden files of folders were not read."""
-        return self._counts.hidden
-
-    @property
-    def missing(self) -> int:
-        """How many documents had no text when they were read last."""
-        return self._counts.missing
-
-    @property
-    def notes(self) -> list[Words]:
-        """What the user should know about how the documents are read, such as which column is the text."""
-        return self._counts.notes
-
-    @property
-    def has_numbers(self) -> bool:
-        """Whether the numbers of the records are the ids, as far as has been read."""
-        return self._counts.has_numbers
-
-    @property
     def size(self) -> int:
         """The size of the files in bytes, as they are on disk."""
-        return self._reader.size if isinstance(self._reader, Folder) else sum(file.size for file in self.inputs)
+        return sum(file.size for file in self.inputs) if self._folder is None else self._folder.size
 
     @property
     def position(self) -> int:
         """How many of these bytes have been read; for the thread that reads, between two blocks."""
-        if isinstance(self._reader, Folder):
-            return self._reader.position
+        if self._folder is not None:
+            return self._folder.position
         for first, before in (self._place, (0, 0)):  # most often the same file as the last time, or the next one
             for number, file in enumerate(self.inputs[first:], first):
                 if (position := file.position) is not None:
@@ -207,33 +193,29 @@ class Documents:
     @property
     def count(self) -> int:
         """The number of documents, which are read if that has not been done."""
-        return self._reader.count
+        return self._located().count
 
     @property
     def starts(self) -> list[int]:
         """The position of the first document of each file; of a folder of texts, which is no file, 0."""
-        return [0] if isinstance(self._reader, Folder) else self._reader.starts
+        return self._located().starts
 
     def states(self) -> dict[str, tuple[Any, ...] | None]:
         """Return by the path of each file what another run compares to tell whether it changed.
 
         It is ``None`` for standard input and pipes, which only one run can read.
         """
-        if isinstance(self._reader, Folder):
-            return self._reader.states()
-        return {file.path: file.state() for file in self.inputs}
-
-    def journaled(self) -> None:
-        """Remember what `taken` returns, from the next reading on."""
-        self._counts.is_journaled = True
+        return {file.path: file.state() for file in self.inputs} if self._folder is None else self._folder.states()
 
     def taken(self) -> tuple[Any, list[Array]]:
         """Return what `restore` needs of the first reading, as far as it has come: what is new since the last call.
 
-        The thread that reads calls it, between two blocks or at the end.
+        The thread that reads calls it, between two blocks or at the end, if the counts are journaled.
         """
-        state, arrays = self._reader.taken()
-        numbers, rejected = self._counts.taken()
+        one = self._begun or self._known
+        assert one is not None
+        state, arrays = one.taken()
+        numbers, rejected = self.counts.taken()
         return [state, numbers], [rejected, *arrays]
 
     def restore(self, value: Any, arrays: Sequence[Array], ended: bool) -> None:
@@ -242,9 +224,13 @@ class Documents:
         `blocks` yields the documents after these then, unless the reading has `ended`: then it yields all again. `at`
         yields these.
         """
-        state, numbers = value
-        self._reader.restore(state, arrays[1:], ended)
-        self._counts.restore(numbers, arrays[0])
+        (state, numbers), (rejected, *own) = value, arrays
+        self._begun = self._begun or self._new_pass(self.counts)
+        self._begun.restore(state, own)
+        if ended:
+            self._begun.prepare()
+            self._known, self._begun = self._begun, None
+        self.counts.restore(numbers, rejected)
 
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads the files again. Do not read a pipe by two calls at the same time.
@@ -258,40 +244,66 @@ class Documents:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents as `records` does, but many together; `prefetched` reads them in a thread."""
-        return self._reader.blocks()
+        if self._begun is None:
+            self.counts.start()
+        one = self._begun or self._new_pass(self.counts)
+        if self.counts.is_journaled and not self._known:
+            self._begun = one
+        yield from one.blocks()
+        self._known, self._begun = self._known or one, None
+
+    def _new_pass(self, counts: ReadCounts) -> AnyPass:
+        if self._folder is not None:
+            return FolderPass(self._folder, counts)
+        if self.format.name in TABLES.values():
+            from lsh.files.tables import TablePass
+
+            return TablePass(self.inputs, self.format.name, self._options, counts)
+        reader = READERS[self.format.name](self._options)
+        return LinePass(self.inputs, reader, counts, None if self._known else Places(self._budget))
+
+    def _located(self) -> AnyPass:
+        """Return the pass that knows where the documents are; they are read if that has not been done.
+
+        After `restore` it is the first pass, as far as it has come.
+        """
+        if self._begun is not None:
+            self._begun.prepare()
+            return self._begun
+        if self._known is None:
+            one = self._new_pass(ReadCounts())
+            if self.format.name not in TABLES.values():  # for which the metadata of the files say it
+                deque(one.blocks(), 0)
+            self._known = one
+        return self._known
 
     def at(self, positions: Array) -> Iterator[Block]:
         """Yield the documents at some positions, which ascend, in blocks.
 
         The other documents are not parsed. All documents are read first if that has not been done.
         """
-        return self._reader.at(positions)
+        return self._located().at(positions)
 
     def files_of(self, positions: Array) -> list[str]:
         """Return the name of the file, or of the folder of texts, that holds the document at each position."""
-        if isinstance(self._reader, Folder):
+        if self._folder is not None:
             return [self.name] * len(positions)
         numbers = np.searchsorted(self.starts, positions, side="right") - 1
         return [self.inputs[number].name for number in numbers.tolist()]
 
-
-class DocumentTexts(TextSource):
-    """The texts of documents, for `lsh.engine`: all of them, and some again by their positions."""
-
-    def __init__(self, documents: Documents) -> None:
-        self._documents = documents
+    # ---- their texts, for `lsh.engine` ----
 
     def __call__(self, start: int = 0) -> Pieces:
         """Return all texts; `start` is 0."""
-        return Pieces(block.texts for block in prefetched(self._documents.blocks()))
+        return Pieces(block.texts for block in prefetched(self.blocks()))
 
     def take(self, positions: Array) -> Iterator[Batch]:
         """Yield the texts at some positions, which ascend."""
-        return (block.texts for block in prefetched(self._documents.at(positions.astype(np.int64))))
+        return (block.texts for block in prefetched(self.at(positions.astype(np.int64))))
 
     def changed(self, position: int) -> Exception:
         """Return the error for a text that was another one when it was read again."""
-        return changed(self._documents.files_of(np.array([position]))[0])
+        return changed(self.files_of(np.array([position]))[0])
 
 
 def _useless(format: str, options: ReadOptions) -> dict[str, Words]:
@@ -355,8 +367,7 @@ def write_kept(
     keep: Sequence[bool] | Flags,
     target: Target | FolderTarget,
     report: Callable[[int], object] = lambda position: None,
-    values: Iterator[Values | None] | None = None,
-    cuts: Iterator[Array | None] | None = None,
+    edits: Edits = Edits(),  # noqa: B008 - immutable
 ) -> None:
     """Write the kept documents unchanged, with fields that are added to each, or with shortened texts.
 
@@ -373,33 +384,29 @@ def write_kept(
         The one that `target` returns for the documents.
     report : callable, optional
         Called with the position in the input files, from time to time.
-    values : iterator, optional
-        The values of the fields that are added to each kept document, ``None`` where all are null; not for a folder,
-        nor for lines without columns. Default: no fields are added.
-    cuts : iterator, optional
-        For each kept document the runs of its text that are left out, as for `lsh.text.cuts.without`; ``None`` for
-        none. The text is that of one column. All other bytes of a record stay.
+    edits : Edits, optional
+        What changes in the kept records. Default: nothing.
 
     Raises
     ------
     InputError
         If the number of documents has changed since they were read first, or a record has an added field.
     """
-    flags, reader = np.asarray(keep, np.bool_), documents._reader
-    if len(flags) != reader.count:
-        what = "grew" if len(flags) < reader.count else "shrank"
+    flags, located = np.asarray(keep, np.bool_), documents._located()
+    if len(flags) != located.count:
+        what = "grew" if len(flags) < located.count else "shrank"
         raise InputError(documents.name, f"it {what} while it was read; run again when nothing writes to it")
     starts = dict(zip(documents.inputs, accumulate((file.size for file in documents.inputs), initial=0)))
 
     def reported(file: Input, position: int | None) -> None:
         report(starts[file] + (position or 0))
 
-    if isinstance(reader, Folder):
+    if isinstance(located, FolderPass):
         if not isinstance(target, FolderTarget):
             raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
-        reader.write_kept(flags, target, lambda: report(reader.position), cuts)
+        located.write_kept(flags, target, lambda: report(documents.position), edits)
     elif isinstance(target, (Target, ShardTarget)):
-        reader.write_kept(flags, target, reported, values, cuts)
+        located.write_kept(flags, target, reported, edits)
     else:
         raise TypeError(f"records go to a Target or a ShardTarget, got {type(target).__name__}")
 

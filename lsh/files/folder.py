@@ -9,16 +9,15 @@ from __future__ import annotations
 import codecs
 import io
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from lsh.base.arrays import Array
 from lsh.base.errors import InputError, Parameter
 from lsh.files.blocks import check_mark, note_bytes
 from lsh.files.finding import list_folder
 from lsh.files.places import Flags
-from lsh.files.records import SKIP, Block, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
+from lsh.files.records import SKIP, Block, Edits, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 from lsh.storage import compression, disk, remote, urls
 from lsh.storage.locations import contents, location
 from lsh.storage.targets import FolderTarget
@@ -28,7 +27,7 @@ State = disk.LocalState | remote.RemoteState
 
 
 class Folder:
-    """The documents of a folder, in the order of their paths.
+    """The files of a folder, in the order of their paths; they must not change.
 
     Parameters
     ----------
@@ -39,19 +38,24 @@ class Folder:
     options : ReadOptions
         How the documents are read.
     counts : ReadCounts
-        Receives the counts and the paths of skipped files.
+        Receives the number of hidden files.
+
+    Attributes
+    ----------
+    position : int
+        Bytes of the files that have been read since they were listed last.
     """
 
     def __init__(self, path: str, pattern: str | None, options: ReadOptions, counts: ReadCounts) -> None:
         self._path, self._pattern = path, pattern
         self._place, self._shown = location(path), location(urls.shown(path))  # the second for messages
-        self._options, self._counts = options, counts
+        self.options, self._counts = options, counts
         self._files: dict[str, State] | None = None
-        self._known: list[str] | None = None  # the paths of all documents, after a reading
-        self._found_paths: list[str] = []  # those of the first reading, while it goes on
-        self._num_read = self._num_taken = 0  # files of the first reading, and paths that `taken` returned
-        self._is_begun = False  # whether `blocks` goes on with the first reading
-        self.position = 0  # bytes of the files that have been read since they were listed last
+        self.position = 0
+
+    def within(self, relative: str) -> str:
+        """Return the path of a file."""
+        return self._place.within(relative)
 
     @property
     def size(self) -> int:
@@ -61,98 +65,21 @@ class Folder:
 
     def states(self) -> dict[str, tuple[Any, ...] | None]:
         """Return by the path of each file what another run compares to tell whether it changed."""
-        self._check_unchanged()
+        self.check_unchanged()
         return {self._place.within(name): tuple(state)[:2] for name, state in (self._files or {}).items()}
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield the documents; after `restore`, the next ones."""
-        return gathered(self._records())
-
-    def _records(self) -> Iterator[Record]:
-        if not self._is_begun:
-            self._counts.start()
-        yield from self._documents(self._counts)
-
-    def _documents(self, counts: ReadCounts) -> Iterator[Record]:
-        first, self._is_begun = self._num_read if self._is_begun else 0, False
-        self._found_paths = self._found_paths if first else []
-        for number, (relative, text) in enumerate(self._texts(self._listing(first), first, counts), first + 1):
-            self._num_read = number
-            if isinstance(text, InputError):
-                counts.skip(os.fsencode(relative) + b"\n")
-            else:
-                self._found_paths.append(relative)
-                yield _document(relative, text)
-        self._known = self._found_paths
-
-    def taken(self) -> tuple[Any, list[Array]]:
-        """Return what `restore` needs of the first reading, as far as it has come: what is new since the last call."""
-        paths, self._num_taken = self._found_paths[self._num_taken :], len(self._found_paths)
-        return {"paths": paths, "read": self._num_read}, []
-
-    def restore(self, state: Any, arrays: Sequence[Array], ended: bool) -> None:
-        """Add to the first reading what `taken` returned, call by call; `blocks` goes on there, unless it has ended."""
-        self._found_paths += state["paths"]
-        self._num_read, self._num_taken, self._is_begun = state["read"], len(self._found_paths), not ended
-        self._known = self._found_paths if ended else None
-
-    def _paths(self) -> list[str]:
-        """Return the paths of all documents; they are read if that has not been done."""
-        if self._known is None and self._is_begun:
-            return self._found_paths
-        if self._known is None:
-            deque(self._documents(ReadCounts()), 0)
-        return self._known or []
-
-    @property
-    def count(self) -> int:
-        """The number of documents."""
-        return len(self._paths())
-
-    def at(self, positions: Array) -> Iterator[Block]:
-        """Yield the documents at some positions, which ascend."""
-        paths = self._paths()
-        self._check_unchanged()
-        some, counts = [paths[position] for position in positions.tolist()], ReadCounts()
-        found = zip(self._passed(some), self._contents(some))
-        return gathered(_document(relative, self._text(relative, content, counts)) for relative, content in found)
-
-    def _contents(self, paths: Iterable[str]) -> Iterator[bytes]:
+    def contents(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Yield the content of each file."""
         return contents([self._place.within(relative) for relative in paths])
 
-    def write_kept(
-        self, keep: Flags, target: FolderTarget, report: Callable[[], object], cuts: Iterator[Array | None] | None
-    ) -> None:
-        """Copy the files that are kept, or write them with shortened texts; call `report` between files."""
-        paths = self._paths()
-        self._check_unchanged()
-        for relative, stays in zip(self._passed(paths), keep.tolist()):
-            own = next(cuts) if stays and cuts is not None else None
-            if own is not None:
-                with target.file(relative, compression.of_path(relative)) as file:
-                    file.write(self._shortened(relative, own))
-            elif stays:
-                target.copy(self._place.within(relative), relative)
-            report()
-        self._check_unchanged()
+    def paths(self) -> list[str]:
+        """Return the paths of all files within the folder, which must not have changed since it was listed first."""
+        self.check_unchanged()
+        return list(self._files or ())
 
-    def _texts(
-        self, listing: Iterator[str], first: int, counts: ReadCounts
-    ) -> Iterator[tuple[str, bytes | InputError]]:
-        """Yield each file from one on with its text, or with the error of a file that is to be skipped."""
-        for relative, content in zip(listing, self._contents(list(self._files or ())[first:])):
-            text: bytes | InputError
-            try:
-                text = self._text(relative, content, counts)
-            except InputError as error:
-                if not self._options.skip_bad:
-                    raise
-                text = error
-            yield relative, text
-
-    def _shortened(self, relative: str, cuts: Array) -> bytes:
+    def shortened(self, relative: str, cuts: Array) -> bytes:
         """Return the content of a file, unpacked and in its encoding, with its text without some runs."""
-        content, encoding = self._unpacked(relative, next(self._contents([relative]))), self._options.codec
+        content, encoding = self._unpacked(relative, next(self.contents([relative]))), self.options.codec
         if encoding == "utf-8":
             mark = content[: len(content) - len(content.removeprefix(codecs.BOM_UTF8))]
             return mark + without(content[len(mark) :], cuts)
@@ -171,12 +98,12 @@ class Folder:
             problem = f"{compression.corrupt(packed, error)}; create it anew"
             raise InputError(self._shown.within(relative), problem) from error
 
-    def _text(self, relative: str, content: bytes, counts: ReadCounts) -> bytes:
+    def text(self, relative: str, content: bytes, counts: ReadCounts) -> bytes:
         """Return the text of a file of some bytes."""
         path, content = self._shown.within(relative), self._unpacked(relative, content)
-        encoding = self._options.codec
+        encoding = self.options.codec
         if encoding == "utf-8":
-            if self._options.encoding is None:
+            if self.options.encoding is None:
                 check_mark(content, path)
             note_bytes(counts, content, path)
             return content.removeprefix(codecs.BOM_UTF8)
@@ -186,12 +113,8 @@ class Folder:
             remedy = "give the right " + Parameter("encoding") + ", or use " + SKIP
             raise InputError(path, f"{undecodable(encoding, error)}; " + remedy) from None
 
-    def _listing(self, first: int) -> Iterator[str]:
-        """Return the paths within the folder, from one on; the files must not have changed since the first listing."""
-        self._check_unchanged()
-        return self._passed(list(self._files or ())[first:])
-
-    def _check_unchanged(self) -> None:
+    def check_unchanged(self) -> None:
+        """Raise InputError if a file changed since the folder was listed first."""
         found = self._found()
         if self._files not in (None, found):
             raise InputError(
@@ -199,7 +122,7 @@ class Folder:
             )
         self._files = found
 
-    def _passed(self, paths: Iterable[str]) -> Iterator[str]:
+    def passed(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield the paths, and count the bytes of the files that have been read."""
         self.position = 0
         for relative in paths:
@@ -212,6 +135,84 @@ class Folder:
 
     def _state(self, relative: str) -> State:
         return disk.LocalState.of(os.stat(self._place.within(relative)))
+
+
+class FolderPass:
+    """One pass over a folder of texts: each file that is not skipped is a document.
+
+    Parameters
+    ----------
+    folder : Folder
+        The folder.
+    counts : ReadCounts
+        Receives the counts and the paths of skipped files.
+    """
+
+    starts: ClassVar[list[int]] = [0]  # of each file that holds documents, as `LinePass` has it
+
+    def __init__(self, folder: Folder, counts: ReadCounts) -> None:
+        self._folder, self._counts = folder, counts
+        self._paths: list[str] = []  # of the documents
+        self._num_read = self._num_taken = 0  # files, and paths that `taken` returned
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the documents; after `restore`, the next ones."""
+        return gathered(self._records())
+
+    def _records(self) -> Iterator[Record]:
+        folder = self._folder
+        paths = folder.paths()[self._num_read :]
+        for relative, content in zip(folder.passed(paths), folder.contents(paths)):
+            self._num_read += 1
+            try:
+                text = folder.text(relative, content, self._counts)
+            except InputError:
+                if not folder.options.skip_bad:
+                    raise
+                self._counts.skip(os.fsencode(relative) + b"\n")
+            else:
+                self._paths.append(relative)
+                yield _document(relative, text)
+
+    def taken(self) -> tuple[Any, list[Array]]:
+        """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
+        paths, self._num_taken = self._paths[self._num_taken :], len(self._paths)
+        return {"paths": paths, "read": self._num_read}, []
+
+    def restore(self, state: Any, arrays: Sequence[Array]) -> None:
+        """Go on from where `taken` was called in another process, call by call."""
+        self._paths += state["paths"]
+        self._num_read, self._num_taken = state["read"], len(self._paths)
+
+    def prepare(self) -> None:
+        """Do nothing: there are no columns."""
+
+    @property
+    def count(self) -> int:
+        """The number of documents."""
+        return len(self._paths)
+
+    def at(self, positions: Array) -> Iterator[Block]:
+        """Yield the documents at some positions, which ascend."""
+        folder = self._folder
+        folder.check_unchanged()
+        some, counts = [self._paths[position] for position in positions.tolist()], ReadCounts()
+        found = zip(folder.passed(some), folder.contents(some))
+        return gathered(_document(relative, folder.text(relative, content, counts)) for relative, content in found)
+
+    def write_kept(self, keep: Flags, target: FolderTarget, report: Callable[[], object], edits: Edits) -> None:
+        """Copy the files that are kept, or write them with shortened texts; call `report` between files."""
+        folder = self._folder
+        folder.check_unchanged()
+        for relative, stays in zip(folder.passed(self._paths), keep.tolist()):
+            own = next(edits.cuts) if stays and edits.cuts is not None else None
+            if own is not None:
+                with target.file(relative, compression.of_path(relative)) as file:
+                    file.write(folder.shortened(relative, own))
+            elif stays:
+                target.copy(folder.within(relative), relative)
+            report()
+        folder.check_unchanged()
 
 
 def _document(relative: str, text: bytes) -> Record:

@@ -12,7 +12,6 @@ many bytes record by record, and names the line of an error. Both ways give the 
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -22,7 +21,6 @@ from typing import IO, Any, NamedTuple, cast
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.base.budget import MemoryBudget
 from lsh.base.errors import InputError, words_of
 from lsh.base.file_io import read_at
 from lsh.files.blocks import (
@@ -43,8 +41,8 @@ from lsh.files.readers import FieldColumns, Fields, Reader, is_blank, line_recor
 from lsh.files.records import (
     AddedFieldError,
     Block,
+    Edits,
     ReadCounts,
-    ReadOptions,
     Record,
     Values,
     block_of,
@@ -60,106 +58,6 @@ MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is lon
 MAX_START = 1 << 16  # bytes of a file of which the first line is checked
 
 
-class Lines:
-    """The documents of text files of one format, in order.
-
-    Parameters
-    ----------
-    inputs : sequence of Input
-        The files; all have the same header.
-    reader : type of Reader
-        The reader of their format; there is a new one each time all files are read.
-    options : ReadOptions
-        How the documents are read.
-    counts : ReadCounts
-        Receives the counts, the notes and the skipped lines.
-    budget : MemoryBudget
-        Allocates the memory for the places of the records.
-    """
-
-    def __init__(
-        self,
-        inputs: Sequence[Input],
-        reader: type[Reader],
-        options: ReadOptions,
-        counts: ReadCounts,
-        budget: MemoryBudget,
-    ) -> None:
-        self._inputs, self._reader, self._options, self._counts = inputs, reader, options, counts
-        self._budget = budget
-        self._known: _Pass | None = None  # the first pass that read all records
-        self._begun: _Pass | None = None  # the first pass, from when it begins until it ends, if it is journaled
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield the documents; after `restore`, the next ones."""
-        if self._begun is None:
-            self._counts.start()
-        yield from self._pass(self._counts)
-
-    def _pass(self, counts: ReadCounts) -> Iterator[Block]:
-        one = self._begun or self._first_pass(counts)
-        if counts.is_journaled and not self._known:
-            self._begun = one
-        yield from one.blocks()
-        self._known, self._begun = self._known or one, None
-
-    def _first_pass(self, counts: ReadCounts) -> _Pass:
-        places = None if self._known else Places(self._budget)
-        return _Pass(self._inputs, self._reader(self._options), counts, places)
-
-    def taken(self) -> tuple[Any, list[Array]]:
-        """Return what `restore` needs of the first reading, as far as it has come: what is new since the last call."""
-        one = self._begun or self._known
-        assert one is not None
-        return one.taken()
-
-    def restore(self, state: Any, arrays: Sequence[Array], ended: bool) -> None:
-        """Add to the first reading what `taken` returned, call by call; `blocks` goes on there, unless it has ended."""
-        self._begun = self._begun or self._first_pass(self._counts)
-        self._begun.restore(state, arrays)
-        if ended:
-            self._begun.prepare()
-            self._known, self._begun = self._begun, None
-
-    def _located(self) -> _Pass:
-        """Return the pass that knows where the records are; they are read if that has not been done.
-
-        After `restore` it is the first reading, as far as it has come.
-        """
-        if self._begun is not None:
-            self._begun.prepare()
-            return self._begun
-        if self._known is None:
-            deque(self._pass(ReadCounts()), 0)
-        assert self._known is not None
-        return self._known
-
-    def at(self, positions: Array) -> Iterator[Block]:
-        """Yield the documents at some positions, which ascend; only these are parsed."""
-        return self._located().at(positions)
-
-    @property
-    def count(self) -> int:
-        """The number of documents."""
-        return self._located().count
-
-    @property
-    def starts(self) -> list[int]:
-        """The position of the first document of each file."""
-        return self._located().starts
-
-    def write_kept(
-        self,
-        keep: Flags,
-        target: Target | ShardTarget,
-        report: Report,
-        values: Iterator[Values | None] | None,
-        cuts: Iterator[Array | None] | None,
-    ) -> None:
-        """Write the header and the records that are kept; call `report` between parts."""
-        self._located().write_kept(keep, target, report, values, cuts)
-
-
 class _Head(NamedTuple):
     """What a file has before its first record."""
 
@@ -167,10 +65,19 @@ class _Head(NamedTuple):
     header: bytes
 
 
-class _Pass:
-    """One pass over the files, from the first record to the last.
+class LinePass:
+    """One pass over the text files of one format, from the first record to the last.
 
-    It adds the records to `places`, if these are given, so that `at` and `write_kept` find them.
+    Parameters
+    ----------
+    inputs : sequence of Input
+        The files; all have the same header.
+    reader : Reader
+        The reader of their format, which has read nothing.
+    counts : ReadCounts
+        Receives the counts, the notes and the skipped lines.
+    places : Places, optional
+        Receives the places of the records, so that `at` and `write_kept` find them.
     """
 
     def __init__(self, inputs: Sequence[Input], reader: Reader, counts: ReadCounts, places: Places | None) -> None:
@@ -216,6 +123,8 @@ class _Pass:
         if problem is not None:
             raise problem
 
+    # ---- what another process needs to go on ----
+
     def taken(self) -> tuple[Any, list[Array]]:
         """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
         assert self._lines is not None
@@ -252,7 +161,7 @@ class _Pass:
         if self._start is None:
             return
         if not self._reader.is_ready:
-            with closing(_Pass(self._inputs, self._reader, ReadCounts(), None).blocks()) as blocks:
+            with closing(LinePass(self._inputs, self._reader, ReadCounts(), None).blocks()) as blocks:
                 next(blocks, None)
         self._reader.set_flags(self._flags)
         self._counts.note(self._reader.note())
@@ -307,17 +216,10 @@ class _Pass:
             raise file.changed()
         return _document(self._reader.one(found[0]), number, os.fsencode(file.name))
 
-    def write_kept(
-        self,
-        keep: Flags,
-        target: Target | ShardTarget,
-        report: Report,
-        values: Iterator[Values | None] | None,
-        cuts: Iterator[Array | None] | None,
-    ) -> None:
+    def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Report, edits: Edits) -> None:
         """Write the kept records, as they were read or changed, after the first mark and header of a part."""
-        change = None if values is None else self._with_values(values)
-        change = change if cuts is None else self._with_cuts(cuts)
+        change = None if edits.values is None else self._with_values(edits.values)
+        change = change if edits.cuts is None else self._with_cuts(edits.cuts)
         last: Target | None = None
         has_header, end = False, b""  # what the last line that was written lacks at its end
         for number, (file, head) in enumerate(zip(self._inputs, self._heads)):
@@ -327,7 +229,7 @@ class _Pass:
                     part.write(head.mark)
                     last, has_header, end = part, False, b""
                 if head.header and not has_header:
-                    header = head.header if values is None else self._added(head.header, self._reader.added_names)
+                    header = head.header if edits.values is None else self._added(head.header, self._reader.added_names)
                     part.write(end + header)
                     has_header, end = True, b"" if head.header.endswith(self.newline) else self.newline
                 if keep[first:stop].any():
@@ -335,19 +237,13 @@ class _Pass:
                     if change is None:
                         file.copy(self._kept_parts(number, keep), part.write, report)
                     else:
-                        self._write_changed(number, file, keep, part, report, change)
+                        for lines in self._changed(number, file, keep, change):
+                            part.write(lines)
+                            report(file, file.position)
                     end = self._incomplete.get(number, b"") if keep[stop - 1] else b""
 
-    def _write_changed(
-        self,
-        number: int,
-        file: Input,
-        keep: Flags,
-        part: Target,
-        report: Report,
-        change: Callable[[bytes], bytes],
-    ) -> None:
-        """Write the kept records of a file, each as a function returns it."""
+    def _changed(self, number: int, file: Input, keep: Flags, change: Callable[[bytes], bytes]) -> Iterator[bytes]:
+        """Yield the kept records of a file, each as a function returns it, many together."""
         first, stop = self._known_places.extent(number)
         for records, data in self._read(number, file, np.flatnonzero(keep[first:stop]) + first):
             lines = []
@@ -356,8 +252,7 @@ class _Pass:
                     lines.append(change(raw))
                 except ValueError as error:
                     raise InputError(file.name, f"record {place:,}: " + words_of(error)) from None
-            part.write(b"".join(lines))
-            report(file, file.position)
+            yield b"".join(lines)
 
     def _with_values(self, values: Iterator[Values | None]) -> Callable[[bytes], bytes]:
         """Return a function that adds fields to one record after the other."""

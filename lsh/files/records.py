@@ -80,6 +80,23 @@ class Added(NamedTuple):
     parameter: str = "added"
 
 
+class Edits(NamedTuple):
+    """What changes in the records that are kept, one after the other: one of the two, or nothing.
+
+    Attributes
+    ----------
+    values : iterator, optional
+        The values of the fields that are added to each, ``None`` where all are null; not for a folder, nor for lines
+        without columns.
+    cuts : iterator, optional
+        The runs of its text that are left out, as for `lsh.text.cuts.without`; ``None`` for none. The text is that of
+        one column. All other bytes of a record stay.
+    """
+
+    values: Iterator[Values | None] | None = None
+    cuts: Iterator[Array | None] | None = None
+
+
 class Format(NamedTuple):
     """The format of a file: its name, and how the file is compressed, ``""`` for not at all.
 
@@ -330,14 +347,18 @@ class ReadCounts:
 
     Attributes
     ----------
+    skipped, missing : int
+        Bad lines or files, and documents without a text, of the last reading.
+    hidden : int
+        Hidden files of folders that are not read.
     notes : list of str or Message
-        What the user should know about how the documents are read, each note once.
+        What the user should know about how the documents are read, such as which column is the text, each note once.
     has_numbers : bool
         Whether the numbers of the records are known to be the ids.
     looks_for_bytes : bool
         Whether to look for bytes that are not UTF-8: in the first reading, until one is found.
     is_journaled : bool
-        Whether `taken` is called.
+        Whether `taken` is called, also that of `Documents`: it is set before the first reading.
     """
 
     def __init__(self, write_reject: Callable[[bytes], None] | None = None) -> None:

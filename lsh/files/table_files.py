@@ -8,6 +8,8 @@ from functools import partial
 from itertools import accumulate, chain
 from typing import IO, Any
 
+from pyarrow import ipc
+
 MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and approximate bytes, that are read at once
 BUFFER = 1 << 20  # bytes of a column that are read at once
 ARROW_FILE = b"ARROW1"  # the first bytes of a file, but not of a stream
@@ -63,8 +65,6 @@ class ArrowTable:
     """An open file, or stream, of Arrow IPC."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        from pyarrow import ipc
-
         self._is_file = file.read(len(ARROW_FILE)) == ARROW_FILE
         if not self._is_file:
             file.seek(-min(len(ARROW_END), file.seek(0, 2)), 2)
@@ -90,8 +90,6 @@ class ArrowTable:
 
     def writer(self, sink: Any, schema: Any) -> Any:
         """Return a writer of files, or of streams, like this one."""
-        from pyarrow import ipc
-
         return ipc.new_file(sink, schema) if self._is_file else ipc.new_stream(sink, schema)
 
 

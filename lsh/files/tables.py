@@ -10,14 +10,15 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute, types
 
 from lsh.base.arrays import Array
 from lsh.base.errors import InputError, Parameter, Words, words_of
@@ -30,6 +31,7 @@ from lsh.files.records import (
     MAX_WHOLE,
     SOURCE_FIELD,
     Block,
+    Edits,
     Rank,
     Ranking,
     Ranks,
@@ -80,8 +82,8 @@ class _Columns(NamedTuple):
         return columns_note(list(map(shown, self.texts)), identity, schema.names if options.default_id() else ())
 
 
-class Tables:
-    """The documents of Parquet or Arrow files, row by row.
+class TablePass:
+    """One pass over Parquet or Arrow files, row by row.
 
     Parameters
     ----------
@@ -93,67 +95,51 @@ class Tables:
         How the documents are read.
     counts : ReadCounts
         Receives the counts and notes.
-
-    Raises
-    ------
-    ImportError
-        If pyarrow is not installed.
     """
 
     def __init__(self, inputs: Sequence[Input], format: str, options: ReadOptions, counts: ReadCounts) -> None:
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError as error:
-            raise ImportError(
-                f'.{format} files need pyarrow: run pip install "lsh-dedup[io]", or use .jsonl or .csv'
-            ) from error
         self._inputs, self._format, self._options, self._counts = inputs, format, options, counts
         self._schema: Any = None  # of the first file, once it is open
         self._ranking = Ranking("" if options.keep_field is None else options.keep_field)
-        self._ends: list[int] | None = None  # the positions after the last row of each file, after a reading
-        self._reached: tuple[list[int], int] = [], 0  # the same for a reading, and the position that it has reached
+        self._ends: list[int] = []  # the positions after the last row of each file that was read
+        self._position = 0  # that was reached
         self._num_taken = 0  # ends that `taken` returned
-        self._is_begun = False  # whether `blocks` goes on there
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents; after `restore`, the next ones."""
-        if not self._is_begun:
-            self._counts.start()
-        yield from self._blocks(self._counts)
-
-    def _blocks(self, counts: ReadCounts) -> Iterator[Block]:
-        ends, position = self._reached if self._is_begun else ([], 0)
-        self._schema, self._is_begun = None, False
         for number, file in enumerate(self._inputs):
-            if number and number < len(ends):
+            if number and number < len(self._ends):
                 continue
             with self._opened(file) as table:  # the first one shows the columns
                 columns = self._columns(file.name, table.schema)
-                counts.note(columns.note(table.schema, self._options))
-                first = ends[-1] if ends else 0
-                for batch in table.rows(columns.names(), position - first) if number == len(ends) else ():
-                    block = self._block(file.name, columns, batch, position, position - first, counts)
-                    position += len(batch)
-                    self._reached = ends, position
-                    yield block
-                    file.share_read = table.share(position - first)
-            if number == len(ends):
-                ends.append(position)
-        self._ends = ends
+                self._counts.note(columns.note(table.schema, self._options))
+                if number == len(self._ends):
+                    first = self._ends[-1] if self._ends else 0
+                    for batch in table.rows(columns.names(), self._position - first):
+                        at, row = self._position, self._position - first
+                        block = self._block(file.name, columns, batch, at, row, self._counts)
+                        self._position += len(batch)
+                        yield block
+                        file.share_read = table.share(self._position - first)
+                    self._ends.append(self._position)
 
     def taken(self) -> tuple[Any, list[Array]]:
-        """Return what `restore` needs of the first reading, as far as it has come: what is new since the last call."""
-        ends, position = self._reached
-        before, self._num_taken = self._num_taken, len(ends)
-        return [ends[before:], position], []
+        """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
+        before, self._num_taken = self._num_taken, len(self._ends)
+        return [self._ends[before:], self._position], []
 
-    def restore(self, state: Any, arrays: Sequence[Array], ended: bool) -> None:
-        """Add to the first reading what `taken` returned, call by call; `blocks` goes on there, unless it has ended."""
-        more, position = state
-        self._reached[0].extend(more)
-        self._reached, self._num_taken, self._is_begun = (self._reached[0], position), len(self._reached[0]), True
-        if ended:
-            deque(self._blocks(self._counts), 0)  # no more rows
+    def restore(self, state: Any, arrays: Sequence[Array]) -> None:
+        """Go on from where `taken` was called in another process, call by call."""
+        more, self._position = state
+        self._ends += more
+        self._num_taken = len(self._ends)
+
+    def prepare(self) -> None:
+        """After `restore`, note the columns."""
+        if self._schema is None:
+            with self._opened(self._inputs[0]) as table:
+                columns = self._columns(self._inputs[0].name, table.schema)
+                self._counts.note(columns.note(table.schema, self._options))
 
     def _block(self, name: str, columns: _Columns, batch: Any, position: int, row: int, counts: ReadCounts) -> Block:
         """Return rows as a block; `row` is the number of rows of the file before them."""
@@ -166,9 +152,13 @@ class Tables:
 
     def _extents(self) -> Iterator[tuple[int, Input, int, int]]:
         """Yield each file with its number, and the positions of its first row and after its last."""
-        if self._ends is None:
-            self._ends = list(accumulate(map(self._num_rows, self._inputs)))
-        return zip(range(len(self._ends)), self._inputs, [0, *self._ends], self._ends)
+        ends = self._ends if len(self._ends) == len(self._inputs) else self._metadata_ends
+        return zip(range(len(ends)), self._inputs, [0, *ends], ends)
+
+    @cached_property
+    def _metadata_ends(self) -> list[int]:
+        """The positions after the last row of each file, by its metadata."""
+        return list(accumulate(map(self._num_rows, self._inputs)))
 
     def _num_rows(self, file: Input) -> int:
         with self._opened(file) as table:
@@ -203,16 +193,10 @@ class Tables:
                         position += len(batch)
                     file.share_read = table.share(position - first)
 
-    def write_kept(
-        self,
-        keep: Flags,
-        target: Target | ShardTarget,
-        report: Report,
-        values: Iterator[Values | None] | None,
-        cuts: Iterator[Array | None] | None,
-    ) -> None:
+    def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Report, edits: Edits) -> None:
         """Write the rows that are kept, also with added columns or shortened texts; call `report` between parts."""
         writer: Any = None
+        values, cuts = edits
         with ExitStack() as whole:
             for number, file, position, _ in self._extents():
                 with self._opened(file) as table, target.part(number) as part, ExitStack() as shard:
@@ -236,33 +220,32 @@ class Tables:
 
         An id has the type of the ids; beside text, as with references, which may have other ids, it is a string.
         """
-        from pyarrow import field, float64, int64, list_, string
-
         added, schema = self._options.added, self._schema
-        kinds = {"number": float64(), "count": int64(), "text": string(), "spans": list_(list_(int64()))}
+        kinds = {
+            "number": pa.float64(),
+            "count": pa.int64(),
+            "text": pa.string(),
+            "spans": pa.list_(pa.list_(pa.int64())),
+        }
         if self._options.adds_ids:
-            kinds["id"] = string() if any(one.kind == "text" for one in added) else self._type_of_ids(name)
+            kinds["id"] = pa.string() if any(one.kind == "text" for one in added) else self._type_of_ids(name)
         for one in added:
-            schema = schema.append(field(one.name, kinds[one.kind]))
+            schema = schema.append(pa.field(one.name, kinds[one.kind]))
         return schema
 
     def _type_of_ids(self, name: str) -> Any:
-        from pyarrow import int64, types
-
         identity = self._columns(name, self._schema).identity
         if identity is None:
-            return int64()
+            return pa.int64()
         kind = _without_view(self._type(name, self._schema, identity, ID_FIELD))
         kind = kind.value_type if types.is_dictionary(kind) else kind
         if types.is_null(kind) or (types.is_integer(kind) and kind.bit_width < 64):  # row numbers are ids, too
-            return int64()
+            return pa.int64()
         return kind
 
     @contextmanager
     def _opened(self, file: Input) -> Iterator[ParquetTable | ArrowTable]:
         """Open a file with the schema of the first one; what pyarrow cannot read is an error of the input."""
-        import pyarrow
-
         try:
             with file.opened() as opened:
                 table = ParquetTable(opened) if self._format == "parquet" else ArrowTable(opened)
@@ -272,7 +255,7 @@ class Tables:
                     problem = f"expected the columns of the first file, {expected}, got {got}; make them alike"
                     raise InputError(file.name, problem)
                 yield table
-        except (pyarrow.ArrowException, EOFError, OSError) as error:
+        except (pa.ArrowException, EOFError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # an error of the system, not of the data
             problem = str(error).partition("\n")[0]
@@ -304,12 +287,10 @@ class Tables:
 
     def _type(self, name: str, schema: Any, column: str, option: Parameter) -> Any:
         """Return the type of a column, by its name or by dots."""
-        import pyarrow
-
-        first, *rest = [column] if schema.names.count(column) == 1 else column.split(".")
+        first, *rest = _path_of(schema, column)
         kind: Any = schema.field(first).type if schema.names.count(first) == 1 else None
         for part in rest:
-            inside = kind is not None and pyarrow.types.is_struct(kind) and kind.get_field_index(part) >= 0
+            inside = kind is not None and types.is_struct(kind) and kind.get_field_index(part) >= 0
             kind = kind.field(part).type if inside else None
         if kind is None:
             if column in schema.names:
@@ -338,15 +319,13 @@ class Tables:
 
 def _with_values(group: Iterator[Any], schema: Any, keep: Flags, values: Iterator[Values | None]) -> Iterator[Any]:
     """Yield batches of rows with the added columns, null for rows without values, and those that are not kept."""
-    from pyarrow import RecordBatch
-
     for batch, cells in _with_next(group, keep, values):
         fields = list(schema)[len(batch.schema) :]
         arrays = [
             _cells([None if one is None else one[number] for one in cells], field.type)
             for number, field in enumerate(fields)
         ]
-        yield RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
+        yield pa.RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
 
 
 def _with_cuts(group: Iterator[Any], column: str, keep: Flags, cuts: Iterator[Array | None]) -> Iterator[Any]:
@@ -374,55 +353,47 @@ def _path_of(schema: Any, column: str) -> list[str]:
 
 def _replaced(rows: Any, path: list[str], cuts: dict[int, Array]) -> Any:
     """Return a batch, or an array of structs, with the texts at some places shortened."""
-    import pyarrow
-
-    is_batch = isinstance(rows, pyarrow.RecordBatch)
+    is_batch = isinstance(rows, pa.RecordBatch)
     fields = list(rows.schema if is_batch else rows.type)
     columns = list(rows.columns) if is_batch else [rows.field(number) for number in range(len(fields))]
     number = [field.name for field in fields].index(path[0])
     columns[number] = _replaced(columns[number], path[1:], cuts) if path[1:] else _shortened(columns[number], cuts)
     fields[number] = fields[number].with_type(columns[number].type)
     if is_batch:
-        return pyarrow.RecordBatch.from_arrays(columns, schema=pyarrow.schema(fields, rows.schema.metadata))
-    return pyarrow.StructArray.from_arrays(columns, fields=fields, mask=rows.is_null())
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, rows.schema.metadata))
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=rows.is_null())
 
 
 def _shortened(texts: Any, cuts: dict[int, Array]) -> Any:
     """Return an array of texts in which some are shortened; one of views becomes one of large strings."""
-    from pyarrow import array, compute, large_binary, types
-
     kind = _without_view(texts.type)
     plain = kind.value_type if types.is_dictionary(kind) else kind
-    found = texts.cast(plain).cast(large_binary())
+    found = texts.cast(plain).cast(pa.large_binary())
     chosen = np.zeros(len(texts), np.bool_)
     chosen[list(cuts)] = True
     left = [without(found[place].as_py(), own) for place, own in cuts.items()]
-    changed = compute.replace_with_mask(found, array(chosen), array(left, large_binary())).cast(plain)
+    changed = compute.replace_with_mask(found, pa.array(chosen), pa.array(left, pa.large_binary())).cast(plain)
     return changed.dictionary_encode().cast(kind) if types.is_dictionary(kind) else changed
 
 
 def _cells(values: Sequence[bytes | None], kind: Any) -> Any:
     """Return an array of ids or other values; bytes that a string cannot hold are written as escapes."""
-    from pyarrow import array, binary, string, types
-
     if types.is_list(kind):
-        return array([None if one is None else json.loads(one) for one in values], kind)
+        return pa.array([None if one is None else json.loads(one) for one in values], kind)
     if types.is_binary(kind) or types.is_large_binary(kind):
-        return array(values, binary()).cast(kind)
+        return pa.array(values, pa.binary()).cast(kind)
     texts = [None if one is None else decoded(one).encode("utf-8", "backslashreplace") for one in values]
-    return array(texts, binary()).cast(string()).cast(kind)
+    return pa.array(texts, pa.binary()).cast(pa.string()).cast(kind)
 
 
 def _write_group(name: str, group: Iterator[Any], schema: Any, keep: Flags, writer: Any) -> None:
     """Write the kept rows of a row group as one, or as several where they are large."""
-    import pyarrow
-
     plain = _without_views(schema)
     gathered: list[Any] = []
     size = row = 0
     for batch in prefetched(group) if keep.any() else ():
         with _writing(name):
-            mask = pyarrow.array(keep[row : row + len(batch)])
+            mask = pa.array(keep[row : row + len(batch)])
             gathered.append((batch if plain is schema else batch.cast(plain)).filter(mask))
             row += len(batch)
             size += gathered[-1].nbytes
@@ -436,20 +407,16 @@ def _write_group(name: str, group: Iterator[Any], schema: Any, keep: Flags, writ
 @contextmanager
 def _writing(name: str) -> Iterator[None]:
     """Turn what pyarrow cannot write into an error of its own: it is no corrupt input."""
-    import pyarrow
-
     try:
         yield
-    except pyarrow.ArrowException as error:
+    except pa.ArrowException as error:
         cause = str(error).partition("\n")[0]
         problem = f"pyarrow cannot write such rows ({cause}); convert the column, or leave it out"
         raise InputError(name, problem) from error
 
 
 def _flush(gathered: list[Any], plain: Any, schema: Any, writer: Any) -> None:
-    import pyarrow
-
-    table = pyarrow.Table.from_batches(gathered, plain)
+    table = pa.Table.from_batches(gathered, plain)
     if len(table):
         table = table.combine_chunks()
         writer.write_table(table if plain is schema else table.cast(schema), len(table))
@@ -461,23 +428,19 @@ def _without_views(schema: Any) -> Any:
 
     pyarrow cannot choose rows of views, which Polars writes, and would write the bytes of rows that are left out, too.
     """
-    import pyarrow
-
     fields = [field.with_type(_without_view(field.type)) for field in schema]
-    found = pyarrow.schema(fields, schema.metadata)
+    found = pa.schema(fields, schema.metadata)
     return schema if found.equals(schema) else found
 
 
 def _without_view(kind: Any) -> Any:
     """Return a type with the strings of a view, or of one within lists or structs, as large strings."""
-    import pyarrow
-
-    plain = {"string_view": pyarrow.large_string(), "binary_view": pyarrow.large_binary()}
-    if pyarrow.types.is_struct(kind):
-        return pyarrow.struct([field.with_type(_without_view(field.type)) for field in kind])
+    plain = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(_without_view(field.type)) for field in kind])
     for is_list, make in (
-        (pyarrow.types.is_list, pyarrow.list_),
-        (pyarrow.types.is_large_list, pyarrow.large_list),
+        (types.is_list, pa.list_),
+        (types.is_large_list, pa.large_list),
     ):
         if is_list(kind):
             return make(kind.value_field.with_type(_without_view(kind.value_type)))
@@ -500,8 +463,6 @@ class _Sink(io.RawIOBase):
 
 def _column(batch: Any, name: str) -> Any:
     """Return a column by its name or, within a nested one, by dots; one of numbered values with the values."""
-    from pyarrow import compute, types
-
     if name in batch.schema.names:
         column = batch.column(name)
     else:
@@ -528,18 +489,14 @@ def _sources(batch: Any, name: str | None, file: bytes) -> list[bytes]:
     """Return where the rows are from."""
     if name is None:
         return [file] * len(batch)
-    from pyarrow import timestamp, types
-
     column = _column(batch, name)
     if types.is_timestamp(column.type):  # Python has no nanoseconds
-        column = column.cast(timestamp("us", column.type.tz), safe=False)
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     return [_as_bytes(value, b"") for value in column.to_pylist()]
 
 
 def _ranks(name: str, batch: Any, column: str, row: int, ranking: Ranking) -> Ranks:
     """Return the values by which rows are ranked; `row` is the number of rows of the file before them."""
-    from pyarrow import ArrowInvalid, compute, int64, timestamp, types
-
     values = _column(batch, column)
     problem = Parameter("keep_field", column) + ": expected a number or a date"
     if _is_text(values.type):
@@ -557,8 +514,8 @@ def _ranks(name: str, batch: Any, column: str, row: int, ranking: Ranking) -> Ra
         zone = values.type.tz if types.is_timestamp(values.type) else None
         is_finer = types.is_timestamp(values.type) and values.type.unit == "ns"
         try:
-            return np.asarray(values.cast(timestamp("us", zone), safe=not is_finer).cast(int64()))
-        except ArrowInvalid:
+            return np.asarray(values.cast(pa.timestamp("us", zone), safe=not is_finer).cast(pa.int64()))
+        except pa.ArrowInvalid:
             raise InputError(name, problem + " within 290,000 years of 1970 in all rows, got one beyond") from None
     ranks = np.asarray(values if types.is_integer(values.type) else compute.cast(values, "float64", safe=False))
     if ranks.dtype == np.uint64:
@@ -582,27 +539,19 @@ def _as_bytes(value: Any, default: bytes) -> bytes:
 
 
 def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
     return str(kind.value_type if types.is_dictionary(kind) else kind) in TEXT_TYPES
 
 
 def _is_identity(kind: Any) -> bool:
-    from pyarrow import types
-
     return _is_text(kind) or types.is_integer(kind) or types.is_floating(kind)
 
 
 def _is_rank(kind: Any) -> bool:
-    from pyarrow import types
-
     kind = kind.value_type if types.is_dictionary(kind) else kind
     return _is_identity(kind) or _is_time(kind) or types.is_decimal(kind)
 
 
 def _is_time(kind: Any) -> bool:
-    from pyarrow import types
-
     return bool(types.is_timestamp(kind) or types.is_date(kind))
 
 

@@ -116,7 +116,10 @@ def html(
     >>> lsh.report.html(result, texts=shown, choice=choice, sizes=sizes) == page
     True
     """
-    run = _checked_run(result, texts, ids, against, against_ids, sizes)
+    result = checked_result(result)
+    new = TextLookup("texts", texts, "ids", ids, len(result.keep))
+    old = None if against is None else TextLookup("against", against, "against_ids", against_ids, None)
+    run = _checked_run(result, new, old, sizes)
     sources_count = None if sources is None else count_by_source(sources, result.keep)
     values = drawing.checked_values(parameters)
     choice = _checked_choice(choice, run, sample_pairs)
@@ -155,18 +158,10 @@ def html(
 
 
 def _checked_run(
-    result: Deduplication,
-    texts: TextsByPosition | TextStream,
-    ids: TextsByPosition | None,
-    against: TextsByPosition | TextStream | None,
-    against_ids: TextsByPosition | None,
-    sizes: Indexed | None,
+    result: Deduplication, new: TextLookup, old: TextLookup | None, sizes: Indexed | None
 ) -> DeduplicationRun:
     """Return the deduplication and its documents, checked; sizes are measured where they are not given."""
-    result = checked_result(result)
     number = len(result.keep)
-    new = TextLookup("texts", texts, "ids", ids, number)
-    old = None if against is None else TextLookup("against", against, "against_ids", against_ids, None)
     if old is None and ((sides(result.removed) == "old").any() or (sides(result.near) == "old").any()):
         raise errors.bad_value(
             "against", "must be given, because the result names old documents; pass the one of deduplicate"

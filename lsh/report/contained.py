@@ -6,21 +6,20 @@ contains it, it shows those with the lowest containment, by which a threshold ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks
-from lsh.base.version import __version__
 from lsh.base.wording import counted, size
 from lsh.passages.contained_result import Contained
 from lsh.passages.reasons import in_words
-from lsh.report.drawing import MAX_SOURCES, MAX_VALUES, Tile, checked_values, parameter_table, percent, titled
-from lsh.report.lookup import MAX_NAME_LENGTH, TextLookup, beginning, coded, decoded, shortened, source_cell
-from lsh.report.page import Cell, Html, bar, count, document, element, joined, section, table
-from lsh.report.pairs import common_marked, decoded_part, side_by_side, surrounded
+from lsh.report.drawing import Tile, checked_values, parameter_table, percent, share_of, source_table, titled
+from lsh.report.lookup import MAX_NAME_LENGTH, TextLookup, beginning, coded, decoded, shortened
+from lsh.report.page import Cell, Html, count, document, element, joined, section, table
+from lsh.report.pairs import common_marked, decoded_part, in_groups, side_by_side, surrounded
 from lsh.text.cuts import encoded
 from lsh.typing import Indexed, TextsByPosition, TextStream
 
@@ -178,10 +177,9 @@ def contained(
     >>> "in 1 of 2 texts" in page
     True
     """
-    if choice is None:
-        choice = choose_contained(found)
+    chosen = choose_contained(found) if choice is None else choice
     checks.instance("found", found, Contained, "a Contained, which lsh.find_contained returns")
-    choice = checks.instance("choice", choice, ContainedChoice, "what lsh.report.choose_contained returns")
+    choice = checks.instance("choice", chosen, ContainedChoice, "what lsh.report.choose_contained returns")
     counts, given = found.summary(), checked_values(parameters)
     own = TextLookup("items", items, "item_ids", item_ids, counts["items"])
     others = TextLookup("texts", texts, "ids", ids, counts["texts"])
@@ -192,12 +190,12 @@ def contained(
         _header(found),
         _side_by_side(run),
         _at_thresholds(found),
-        _items_table(run),
-        _texts_table(run),
-        Html() if item_sources is None else _by_file(found, item_sources),
-        Html() if sources is None else _by_source(found, sources),
+        _most_table(run, "Items most often found", "item", "text", "often"),
+        _most_table(run, "Texts with most items", "text", "item", "most"),
+        _by_source(found, "item_sources", item_sources, "item"),
+        _by_source(found, "sources", sources, "text"),
         _skipped_table(run),
-        parameter_table(_values(found, given)),
+        _parameter_table(found, given),
     ]
     return document("Report of items within texts", joined(parts))
 
@@ -208,12 +206,12 @@ def _header(found: Contained) -> Html:
     whole = len(np.unique(found.hits["item"][shares == 1.0]))
     items, texts, total = max(counts["items"], 1), max(counts["texts"], 1), max(counts["bytes"], 1)
     tiles: tuple[Tile, ...] = (
-        ("Items found", f"{counts['found_items']:,}", f"{percent(counts['found_items'] / items)} of {items:,}"),
+        ("Items found", f"{counts['found_items']:,}", share_of(counts["found_items"], items)),
         ("Found whole", f"{whole:,}", "with all of their shingles"),
         ("Items not looked for", f"{counts['skipped']:,}", "too short, or too common"),
         ("Hits", f"{counts['hits']:,}", "pairs of an item and a text"),
-        ("Texts with items", f"{counts['found_texts']:,}", f"{percent(counts['found_texts'] / texts)} of {texts:,}"),
-        ("Size of these", size(counts["found_bytes"]), f"{percent(counts['found_bytes'] / total)} of {size(total)}"),
+        ("Texts with items", f"{counts['found_texts']:,}", share_of(counts["found_texts"], texts)),
+        ("Size of these", size(counts["found_bytes"]), share_of(counts["found_bytes"], total, size)),
         ("Size of the windows", size(counts["window_bytes"]), f"{percent(counts['window_bytes'] / total)} of the text"),
         ("Median containment", f"{np.median(shares) if len(shares) else 0:.3f}", "of a hit"),
     )
@@ -238,21 +236,18 @@ def _least(given: Mapping[str, Any]) -> str:
 
 def _side_by_side(run: _Run) -> Html:
     """Show items beside the texts that contain them."""
-    parts = list[Html]()
-    for name, title in (
-        ("lowest", "Lowest containment"),
-        ("highest", "Highest containment"),
-        ("random", "Others, drawn at random"),
-    ):
-        numbers: list[int] = getattr(run.choice, name)
-        if numbers:
-            pairs = [_pair(run, run.found.hits[number]) for number in numbers]
-            parts += [element("h3", title), element("div", *pairs, id=f"pairs-{name}")]
-    if not parts:
-        return section("Side by side", element("p", "No text contains an item."))
+    groups = {
+        title: (name, [_pair(run, run.found.hits[number]) for number in numbers])
+        for name, title, numbers in (
+            ("lowest", "Lowest containment", run.choice.lowest),
+            ("highest", "Highest containment", run.choice.highest),
+            ("random", "Others, drawn at random", run.choice.random),
+        )
+    }
     words = "The item on the left, the window of a text that contains it on the right, with the text around it. Words "
     words += "are marked that both have in the same order. Each item is shown once."
-    return section("Side by side", element("p", words), *parts)
+    shown = in_groups(words, groups)
+    return shown or section("Side by side", element("p", "No text contains an item."))
 
 
 def _pair(run: _Run, hit: Any) -> Html:
@@ -300,75 +295,46 @@ def _at_thresholds(found: Contained) -> Html:
     return section("Higher thresholds", element("p", words), table(heads, rows, name="thresholds"))
 
 
-def _items_table(run: _Run) -> Html:
-    """Show the items that most texts contain."""
-    rows = []
-    for position in run.choice.items:
-        own = run.found.hits["containment"][run.found.hits["item"] == position]
-        text = beginning(run.items.readable(position), EXCERPT_LENGTH)
-        rows.append((count(len(own)), _share(own.max()), _share(own.min()), Cell(run.item(position)), Cell(text)))
-    return _most_table("Items most often found", run.found.summary()["found_items"], "item", rows, "often", "texts")
-
-
-def _texts_table(run: _Run) -> Html:
-    """Show the texts that contain most items."""
-    rows = []
-    for position in run.choice.texts:
-        own = run.found.hits["containment"][run.found.hits["text"] == position]
-        text = beginning(run.texts.readable(position), EXCERPT_LENGTH)
-        name = Cell(run.texts.shown_id(position))
-        rows.append((count(len(own)), _share(own.max()), _share(own.min()), name, Cell(text)))
-    return _most_table("Texts with most items", run.found.summary()["found_texts"], "text", rows, "most", "items")
-
-
 def _share(containment: float) -> Cell:
     return Cell(f"{containment:.3f}", float(containment))
 
 
-def _most_table(title: str, total: int, what: str, rows: Sequence[Sequence[Cell]], name: str, number: str) -> Html:
+def _most_table(run: _Run, title: str, what: str, other: str, name: str) -> Html:
+    """Show the items that most texts contain, or the texts that contain most items."""
+    is_item = what == "item"
+    positions, lookup = (run.choice.items, run.items) if is_item else (run.choice.texts, run.texts)
+    rows = []
+    for position in positions:
+        own = run.found.hits["containment"][run.found.hits[what] == position]
+        text = beginning(lookup.readable(position), EXCERPT_LENGTH)
+        shown = run.item(position) if is_item else lookup.shown_id(position)
+        rows.append((count(len(own)), _share(own.max()), _share(own.min()), Cell(shown), Cell(text)))
     if not rows:
         return Html()
+    total = run.found.summary()[f"found_{what}s"]
     words = f"{counted(total, what)} with a hit, with the highest and the lowest containment."
     words += f" These are the first {len(rows)}." if len(rows) < total else ""
-    heads = (number, "highest", "lowest", what, f"start of the {what}")
+    heads = (f"{other}s", "highest", "lowest", what, f"start of the {what}")
     return section(title, element("p", words), table(heads, rows, name=name))
 
 
-def _by_file(found: Contained, sources: Indexed) -> Html:
-    """Show what is found of the items of each source."""
-    names, codes = coded("item_sources", sources, found.summary()["items"])
-    return _grouped_table("Sources of the items", "items", names, codes, found.hits["item"], found.skipped["item"])
-
-
-def _by_source(found: Contained, sources: Indexed) -> Html:
-    """Show which texts of each source contain items."""
-    names, codes = coded("sources", sources, found.summary()["texts"])
-    return _grouped_table("Sources of the texts", "texts", names, codes, found.hits["text"])
-
-
-def _grouped_table(
-    title: str, what: str, names: list[str], codes: Positions, hits: Positions, skipped: Positions | None = None
-) -> Html:
-    """Show for each source how many of its items or texts have hits."""
-    total = len(names)
-    whole, with_hits, all_hits = (
-        np.bincount(one, minlength=total) for one in (codes, codes[np.unique(hits)], codes[hits])
+def _by_source(found: Contained, name: str, sources: Indexed | None, what: str) -> Html:
+    """Show for each source how many of its items or texts have hits; `name` is that of the parameter."""
+    if sources is None:
+        return Html()
+    names, codes = coded(name, sources, found.summary()[f"{what}s"])
+    hits, total = found.hits[what], len(names)
+    whole, with_hits, all_hits, skipped = (
+        np.bincount(one, minlength=total)
+        for one in (codes, codes[np.unique(hits)], codes[hits], codes[found.skipped["item"] if what == "item" else []])
     )
-    columns = {
-        what: whole,
-        **({} if skipped is None else {"not looked for": np.bincount(codes[skipped], minlength=total)}),
-    }
+    columns = {f"{what}s": whole, **({"not looked for": skipped} if what == "item" else {})}
     columns |= {"hits": all_hits, "with a hit": with_hits}
-    order = np.lexsort((-whole, -with_hits))[:MAX_SOURCES].tolist()
-    rows = []
-    for code in order:
-        share = float(with_hits[code] / whole[code])
-        cells = [source_cell(names[code]), *(count(int(values[code])) for values in columns.values())]
-        rows.append([*cells, Cell(bar(share, percent(share)), share, right=False)])
-    more = f" These are the {len(order)} with most of them." if len(order) < total else ""
-    words = f"How many {what} of {counted(total, 'source')} have a hit.{more}"
-    heads = ("source", *columns, "share with a hit")
-    return section(title, element("p", words), table(heads, rows, name=f"{what}-sources"))
+    order = np.lexsort((-whole, -with_hits))
+    words = f"How many {what}s of {counted(total, 'source')} have a hit."
+    shares = {"share with a hit": with_hits / whole}
+    title, most = f"Sources of the {what}s", "with most of them"
+    return source_table(title, f"{what}s-sources", words, most, names, order, columns, shares)
 
 
 def _skipped_table(run: _Run) -> Html:
@@ -387,17 +353,15 @@ def _skipped_table(run: _Run) -> Html:
     return section("Items not looked for", about, table(("item", "reason", "start of the item"), rows, name="skipped"))
 
 
-def _values(found: Contained, parameters: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of each parameter."""
+def _parameter_table(found: Contained, parameters: Mapping[str, object]) -> Html:
+    """Show the parameters of the result, and those that were given for the report."""
     given, counts = found.parameters, found.summary()
-    yield "version", f"lsh-dedup {__version__}"
-    yield "a text contains an item with", _least(given)
-    yield "longest window", f"{given['window']:g} times the length of the item"
-    yield "shingles", repr(given["shingles"])
+    own = {
+        "a text contains an item with": _least(given),
+        "longest window": f"{given['window']:g} times the length of the item",
+        "shingles": repr(given["shingles"]),
+    }
     if given["max_share"] is not None:
-        yield "shingles that count", f"those of at most {100 * given['max_share']:g} % of the texts"
-        yield "shingles that do not", f"{counts['common']:,}"
-    for name, value in list(parameters.items())[:MAX_VALUES]:
-        yield str(name), decoded(value)
-    if counts["missing"]:
-        yield "missing texts", f"{counts['missing']:,}"
+        own["shingles that count"] = f"those of at most {100 * given['max_share']:g} % of the texts"
+        own["shingles that do not"] = f"{counts['common']:,}"
+    return parameter_table(own, parameters, {"missing texts": counts["missing"]})

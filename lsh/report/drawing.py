@@ -5,14 +5,15 @@ Each function returns HTML; the figures come from `lsh.report.measures`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from lsh.base.arrays import Array
 from lsh.base.errors import bad_type
 from lsh.base.version import __version__
 from lsh.base.wording import counted, size
 from lsh.links.linking import LIMIT
 from lsh.report.choice import Choice
-from lsh.report.lookup import MAX_NAME_LENGTH, decoded, shortened
+from lsh.report.lookup import MAX_NAME_LENGTH, decoded, shortened, source_cell
 from lsh.report.measures import (
     ALARMING_LOSS,
     MIN_PAIRS,
@@ -43,6 +44,11 @@ def percent(share: float) -> str:
     if 0.0 < share < 0.0005:
         return "under 0.1 %"
     return f"{min(100 * share, 99.9) if share < 1.0 else 100.0:.1f} %"
+
+
+def share_of(part: int, whole: int, shown: Callable[[int], str] = "{:,}".format) -> str:
+    """Return a part in per cent of a whole, and the whole."""
+    return f"{percent(part / max(whole, 1))} of {shown(whole)}"
 
 
 # ---- header ----
@@ -79,10 +85,9 @@ def titled(over: str, accent: Html, title: str, tiles: Iterable[Tile], note: str
 
 def _removal_tiles(run: DeduplicationRun) -> Iterator[Tile]:
     counts = run.result.summary()
-    total = counts["documents"]
-    saved, whole = run.removed_bytes, run.total_bytes
-    yield "Documents kept", f"{counts['kept']:,}", f"{percent(counts['kept'] / max(total, 1))} of {total:,}"
-    yield "Text removed", size(saved), f"{percent(saved / max(whole, 1))} of {size(whole)}"
+    saved, whole = int(run.sizes[run.result.removed["document"]].sum()), int(run.sizes.sum())
+    yield "Documents kept", f"{counts['kept']:,}", share_of(counts["kept"], counts["documents"])
+    yield "Text removed", size(saved), share_of(saved, whole, size)
     yield "Identical copies", f"{counts['identical']:,}", "identical to the kept document"
     if counts["old"]:
         yield "Duplicates of old documents", f"{counts['for_old']:,}", f"of {counts['removed']:,} removed"
@@ -238,12 +243,49 @@ def _name(source: SourceCount) -> str:
     return shortened(source.name, MAX_NAME_LENGTH) or "(no source)"
 
 
+def source_table(
+    title: str,
+    name: str,
+    words: str,
+    most: str,
+    names: Sequence[str],
+    order: Array,
+    columns: Mapping[str, Array],
+    shares: Mapping[str, Array],
+) -> Html:
+    """Show counts, and shares as bars, of the first sources of an order; `most` says which these are."""
+    chosen = order[:MAX_SOURCES].tolist()
+    rows = []
+    for code in chosen:
+        cells = [source_cell(names[code]), *(count(int(values[code])) for values in columns.values())]
+        for share in (float(values[code]) for values in shares.values()):
+            cells.append(Cell(bar(share, percent(share)), share, right=False))
+        rows.append(cells)
+    words += f" These are the {len(chosen)} {most}." if len(chosen) < len(names) else ""
+    return section(title, element("p", words), table(("source", *columns, *shares), rows, name=name))
+
+
 # ---- parameters ----
 
 
 def what_was_run(run: DeduplicationRun, parameters: Mapping[str, object]) -> Html:
     """Show the parameters of the result, and those that were given for the report."""
-    return parameter_table(_values(run, parameters))
+    name = "planned recall" if run.left_out else "promised recall"
+    own = {
+        "threshold": f"{run.threshold:g}",
+        name: f"{run.promised_recall:.6f} at the threshold{', not kept in large buckets' if run.left_out else ''}",
+        "verified by": VERIFIED_BY[run.verify],
+        "shingles": repr(run.hasher.shingles),
+        "fingerprints": repr(run.hasher),
+        "bands": str(run.bands).partition("\n")[0],
+    }
+    counts = run.result.summary()
+    left = {
+        "documents without shingles, kept": counts["without_shingles"],
+        "missing texts, kept": counts["missing"],
+        f"comparisons left out, in buckets of more than {LIMIT:,}": counts["capped"],
+    }
+    return parameter_table(own, parameters, left)
 
 
 def checked_values(parameters: object) -> Mapping[str, object]:
@@ -253,8 +295,14 @@ def checked_values(parameters: object) -> Mapping[str, object]:
     return parameters or {}
 
 
-def parameter_table(values: Iterable[tuple[str, str]]) -> Html:
-    """Show the name and the value of each parameter."""
+def parameter_table(own: Mapping[str, str], given: Mapping[str, object], counts: Mapping[str, int]) -> Html:
+    """Show the version, the parameters of a result, those that were given for the report, and counts other than 0."""
+    values = [
+        ("version", f"lsh-dedup {__version__}"),
+        *own.items(),
+        *((str(name), decoded(value)) for name, value in list(given.items())[:MAX_VALUES]),
+        *((name, f"{count:,}") for name, count in counts.items() if count),
+    ]
     rows = [
         element(
             "tr",
@@ -265,25 +313,3 @@ def parameter_table(values: Iterable[tuple[str, str]]) -> Html:
     ]
     content = element("table", element("tbody", *rows), class_="run", id="run")
     return section("Parameters", element("div", content, class_="scroll"))
-
-
-def _values(run: DeduplicationRun, parameters: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of each parameter."""
-    counts = run.result.summary()
-    yield "version", f"lsh-dedup {__version__}"
-    yield "threshold", f"{run.threshold:g}"
-    name = "planned recall" if run.left_out else "promised recall"
-    yield name, f"{run.promised_recall:.6f} at the threshold{', not kept in large buckets' if run.left_out else ''}"
-    yield "verified by", VERIFIED_BY[run.verify]
-    yield "shingles", repr(run.hasher.shingles)
-    yield "fingerprints", repr(run.hasher)
-    yield "bands", str(run.bands).partition("\n")[0]
-    for name, value in list(parameters.items())[:MAX_VALUES]:
-        yield str(name), decoded(value)
-    for name, words in (
-        ("without_shingles", "documents without shingles, kept"),
-        ("missing", "missing texts, kept"),
-        ("capped", f"comparisons left out, in buckets of more than {LIMIT:,}"),
-    ):
-        if counts[name]:
-            yield words, f"{counts[name]:,}"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lsh.engine.deciding import Components
 from lsh.engine.result import Deduplication
 from lsh.report.choice import cluster_sizes, sides
 from lsh.report.lookup import TextLookup, checked_length, decoded
@@ -79,16 +80,6 @@ class DeduplicationRun(NamedTuple):
             shared = (keys[:, first] == keys[:, second]).any(axis=0)
             found[missed] = shared & ((fingerprints[first] == fingerprints[second]).mean(axis=1) < self.threshold)
         return found
-
-    @property
-    def removed_bytes(self) -> int:
-        """The size of the removed documents."""
-        return int(self.sizes[self.result.removed["document"]].sum())
-
-    @property
-    def total_bytes(self) -> int:
-        """The size of all documents."""
-        return int(self.sizes.sum())
 
     def side(self, name: str) -> TextLookup:
         """Return the new or the old documents."""
@@ -189,14 +180,10 @@ def dominant_group(measured: MeasuredRecall | None, labels: NDArray[np.int64]) -
     documents = np.unique(measured.positions)
     documents = documents[labels[documents] >= 0]
     edges = np.concatenate([measured.positions, np.column_stack([documents, labels[documents]])])
-    first, second = np.unique(edges, return_inverse=True)[1].reshape(edges.shape).T
-    root = np.arange(len(edges) * 2)
-    while (root[first] != root[second]).any():  # at the end each root is the smallest number of its group
-        one, other = root[first], root[second]
-        np.minimum.at(root, one, other)
-        np.minimum.at(root, other, one)
-        root = root[root]
-    group = root[first[: measured.pairs]]
+    numbers = np.unique(edges, return_inverse=True)[1].reshape(edges.shape).astype(np.int32)
+    components = Components(edges.size)
+    components.connect(numbers, np.arange(edges.size, dtype=np.int32))
+    group = components.firsts()[numbers[: measured.pairs, 0]]
     inside = group == np.bincount(group).argmax()
     largest = PairGroup(int(inside.sum()), int(measured.is_found[inside].sum()))
     return largest if 2 * largest.pairs > measured.pairs else None

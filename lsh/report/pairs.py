@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -96,6 +96,16 @@ def side_by_side(about: Html, sides: Iterable[tuple[Html, Html]]) -> Html:
     """Return two texts side by side, each with its name, below what is said of them."""
     columns = [element("div", who, element("bdi", words, class_="words", dir="auto")) for who, words in sides]
     return element("article", element("header", about), element("div", *columns, class_="sides"), class_="pair")
+
+
+def in_groups(words: str, groups: Mapping[str, tuple[str, Sequence[Html]]]) -> Html:
+    """Return pairs side by side in groups, by their titles with names and pairs; nothing if there are no pairs."""
+    parts = [
+        joined([element("h3", title), element("div", *pairs, id=f"pairs-{name}")])
+        for title, (name, pairs) in groups.items()
+        if pairs
+    ]
+    return section("Side by side", element("p", words), *parts) if parts else Html()
 
 
 def surrounded(data: bytes, start: int, end: int, inner: Html) -> Html:

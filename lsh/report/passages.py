@@ -7,21 +7,20 @@ elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh.base import checks, errors
-from lsh.base.version import __version__
 from lsh.base.wording import counted, size
 from lsh.passages.result import Passages
 from lsh.report.choice import checked_sizes, sides
-from lsh.report.drawing import MAX_SOURCES, MAX_VALUES, checked_values, parameter_table, percent, titled
-from lsh.report.lookup import TextLookup, beginning, coded, decoded, source_cell
-from lsh.report.page import Cell, Html, bar, count, document, element, joined, section, table
-from lsh.report.pairs import decoded_part, side_by_side, surrounded
+from lsh.report.drawing import checked_values, parameter_table, share_of, source_table, titled
+from lsh.report.lookup import TextLookup, beginning, coded
+from lsh.report.page import Cell, Html, count, document, element, joined, section, table
+from lsh.report.pairs import decoded_part, in_groups, side_by_side, surrounded
 from lsh.text.cuts import encoded
 from lsh.typing import Indexed, TextsByPosition, TextStream
 
@@ -210,10 +209,9 @@ def passages(
     >>> "cut from 1 of 2 documents" in page
     True
     """
-    if choice is None:
-        choice = choose_passages(found)
+    chosen = choose_passages(found) if choice is None else choice
     checks.instance("found", found, Passages, "a Passages, which lsh.find_passages returns")
-    choice = checks.instance("choice", choice, PassageChoice, "what lsh.report.choose_passages returns")
+    choice = checks.instance("choice", chosen, PassageChoice, "what lsh.report.choose_passages returns")
     number = found.summary()["documents"]
     if choice.against_positions and against is None:
         reason = "must be given, because the result names old documents; pass the one of find_passages"
@@ -232,7 +230,7 @@ def passages(
         _kept_table(run, "Most bytes cut", choice.heaviest, "most"),
         _side_by_side(run),
         Html() if sources is None else _by_source(found, sources, lengths),
-        parameter_table(_values(found, values)),
+        _parameter_table(found, values),
     ]
     return document("Report of passages", joined(parts))
 
@@ -243,19 +241,11 @@ def _header(found: Passages, num_kept: int) -> Html:
     unit = {"bytes": "passages", "line": "lines", "paragraph": "paragraphs"}[given["unit"]]
     old = f", also compared with {counted(counts['old'], 'old document')}" if counts["old"] else ""
     lengths = found.spans["end"] - found.spans["start"]
-    num_old = np.count_nonzero(sides(found.spans) == "old")
+    cut, num_old = counts["cut_documents"], np.count_nonzero(sides(found.spans) == "old")
     tiles = (
         ("Passages cut", f"{counts['spans']:,}", f"of {given['min_bytes']:,} bytes or more"),
-        (
-            "Text cut",
-            size(counts["cut_bytes"]),
-            f"{percent(counts['cut_bytes'] / max(counts['bytes'], 1))} of {size(counts['bytes'])}",
-        ),
-        (
-            "Documents shortened",
-            f"{counts['cut_documents']:,}",
-            f"{percent(counts['cut_documents'] / max(counts['documents'], 1))} of {counts['documents']:,}",
-        ),
+        ("Text cut", size(counts["cut_bytes"]), share_of(counts["cut_bytes"], counts["bytes"], size)),
+        ("Documents shortened", f"{cut:,}", share_of(cut, counts["documents"])),
         ("Documents emptied", f"{counts['emptied']:,}", "nothing of them is left"),
         ("Kept passages", f"{num_kept:,}", "in place of those that are cut"),
         ("Median length", f"{int(np.median(lengths)) if len(lengths) else 0:,}", "bytes of a passage that is cut"),
@@ -263,7 +253,7 @@ def _header(found: Passages, num_kept: int) -> Html:
         *([("For old documents", f"{num_old:,}", f"of {counts['old']:,} old documents")] if counts["old"] else []),
     )
     accent = element("span", counted(counts["spans"], "passage"), class_="accent")
-    words = f" cut from {counts['cut_documents']:,} of {counted(counts['documents'], 'document')}"
+    words = f" cut from {cut:,} of {counted(counts['documents'], 'document')}"
     about = "Of several equal passages one is kept. Lengths and positions are bytes of the texts as UTF-8."
     return titled(f"Repeated {unit}{old}", accent, words, tiles, about)
 
@@ -304,7 +294,7 @@ def _kept_row(run: _Run, kept: Any) -> tuple[Cell, ...]:
 def _side_by_side(run: _Run) -> Html:
     """Show passages that were cut beside the kept ones, with their surroundings."""
     choice = run.choice
-    parts, seen = list[Html](), set[int]()
+    groups, seen = dict[str, tuple[str, list[Html]]](), set[int]()
     for name, title, numbers in (
         ("often", "Cut most often", choice.frequent),
         ("most", "Most bytes cut", choice.heaviest),
@@ -313,15 +303,11 @@ def _side_by_side(run: _Run) -> Html:
     ):
         new = [number for number in numbers if number not in seen][:SHOWN]
         seen.update(new)
-        if new:
-            pairs = [_pair(run, choice.kept[number]) for number in new]
-            parts += [element("h3", title), element("div", *pairs, id=f"pairs-{name}")]
-    if not parts:
-        return Html()
+        groups[title] = name, [_pair(run, choice.kept[number]) for number in new]
     words = (
         "The kept passage on the left, one that was cut for it on the right, both marked, with the text around them."
     )
-    return section("Side by side", element("p", words), *parts)
+    return in_groups(words, groups)
 
 
 def _pair(run: _Run, kept: Any) -> Html:
@@ -382,37 +368,15 @@ def _by_source(found: Passages, sources: Indexed, sizes: NDArray[np.int64] | Non
     shortened_documents = np.bincount(codes[np.unique(cuts["document"])], minlength=total)
     emptied = np.bincount(codes[found.emptied], minlength=total)
     whole = None if sizes is None else np.bincount(codes, weights=sizes.astype(float), minlength=total)
-    order = np.lexsort((-documents, -cut))[:MAX_SOURCES].tolist()
-    rows = []
-    for code in order:
-        cells = [source_cell(names[code])]
-        cells += [count(int(values[code])) for values in (documents, shortened_documents, emptied, cut)]
-        if whole is not None:
-            share = float(cut[code] / max(whole[code], 1))
-            cells.append(Cell(bar(share, percent(share)), share, right=False))
-        rows.append(cells)
-    heads = [
-        "source",
-        "documents",
-        "shortened",
-        "emptied",
-        "bytes cut",
-        *([] if whole is None else ["share of its text"]),
-    ]
-    more = f" These are the {len(order)} from which most is cut." if len(order) < total else ""
-    words = f"What is cut from {counted(total, 'source')}.{more}"
-    return section("Sources", element("p", words), table(heads, rows, name="sources"))
+    columns = {"documents": documents, "shortened": shortened_documents, "emptied": emptied, "bytes cut": cut}
+    shares = {} if whole is None else {"share of its text": cut / np.maximum(whole, 1)}
+    order, words = np.lexsort((-documents, -cut)), f"What is cut from {counted(total, 'source')}."
+    return source_table("Sources", "sources", words, "from which most is cut", names, order, columns, shares)
 
 
-def _values(found: Passages, parameters: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of each parameter."""
+def _parameter_table(found: Passages, parameters: Mapping[str, object]) -> Html:
+    """Show the parameters of the result, and those that were given for the report."""
     given = found.parameters
-    yield "version", f"lsh-dedup {__version__}"
-    yield "minimum length", f"{given['min_bytes']:,} bytes"
-    yield "unit", given["unit"]
-    if given["shingles"] is not None:
-        yield "normalised by", repr(given["shingles"])
-    for name, value in list(parameters.items())[:MAX_VALUES]:
-        yield str(name), decoded(value)
-    if found.summary()["missing"]:
-        yield "missing texts", f"{found.summary()['missing']:,}"
+    own = {"minimum length": f"{given['min_bytes']:,} bytes", "unit": given["unit"]}
+    own |= {} if given["shingles"] is None else {"normalised by": repr(given["shingles"])}
+    return parameter_table(own, parameters, {"missing texts": found.summary()["missing"]})

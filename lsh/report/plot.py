@@ -172,11 +172,9 @@ def similarity_matrix(similarities: ArrayLike, *, ax: Axes | None = None) -> Axe
 
 def _axes(ax: Axes | None) -> Axes:
     """Return the Axes to draw into."""
-    try:
+    with errors.needing('lsh.plot needs matplotlib: run pip install "lsh-dedup[plot]"'):
         from matplotlib import pyplot
         from matplotlib.axes import Axes
-    except ImportError as error:
-        raise ImportError('lsh.plot needs matplotlib: run pip install "lsh-dedup[plot]"') from error
     if ax is None:
         return pyplot.subplots()[1]
     return checks.instance("ax", ax, Axes, "matplotlib Axes", "; pass those of pyplot.subplots()")

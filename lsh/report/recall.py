@@ -22,15 +22,6 @@ from lsh.sketch.hasher import MinHasher, wilson_interval
 from lsh.text.shingling import jaccard_matrix
 from lsh.typing import Text
 
-__all__ = [
-    "MeasuredRecall",
-    "SimilarityInterval",
-    "choose_random",
-    "choose_sample",
-    "confidence_interval",
-    "measure",
-]
-
 SAMPLE_PAIRS = 500_000
 MAX_SAMPLE_PAIRS = 20_000_000
 MAX_SAMPLE_DOCUMENTS = 10_000
@@ -192,7 +183,6 @@ def measure(
     threshold: float,
     hasher: MinHasher,
     bands: Bands,
-    max_pairs: int = SAMPLE_PAIRS,
     with_neighbours: bool = True,
 ) -> MeasuredRecall | None:
     """Find the similar pairs of both samples, and count those that the run found.
@@ -209,8 +199,6 @@ def measure(
         Returns for pairs of positions, shape ``(pairs, 2)``, whether the run found each.
     threshold, hasher, bands
         As the documents were deduplicated.
-    max_pairs : int, optional
-        The pairs of the sample, by which the number of random documents that are compared with all is bounded.
     with_neighbours : bool, optional
         Whether similar pairs of the runs of neighbours count. They must not where a run left out comparisons of
         documents that are far apart.
@@ -255,7 +243,7 @@ def measure(
     if not any(len(part[0]) for part in parts):
         return None
     similarities, shares, near = map(np.concatenate, zip(*parts))
-    searched = min(len(spread), MAX_SEARCHED, SEARCHED_SHARE * max_pairs // max(len(spread), 1))
+    searched = min(len(spread), MAX_SEARCHED, SEARCHED_SHARE * SAMPLE_PAIRS // max(len(spread), 1))
     far = _similar_pairs(spread, searched, text, threshold, hasher)
     found = np.unique(np.concatenate([near, far]), axis=0)
     intervals = _intervals(bands, similarities, shares)

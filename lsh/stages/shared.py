@@ -164,14 +164,14 @@ class SharedRun:
 
     # ---- stages ----
 
-    def sketch(self, batches: Iterable[pa.RecordBatch], rank: int, world_size: int) -> None:
+    def sketch(self, batches: Iterator[pa.RecordBatch], rank: int, world_size: int) -> None:
         """Write the keys of the documents of a task, given their column ``text``."""
         self.check(world_size)
         self._begin("sketch", rank, world_size)
         bits, digest = self.part_bits + RANGE_BITS, InputDigest(self.matching)
 
         def divided() -> Iterator[tuple[Array, pa.Table]]:
-            for rows in tasks.fingerprint(self.matching, bits, digest.noting(batches)):
+            for rows in tasks.fingerprint(self.matching, bits, batches, digest.note):
                 ranges = np.maximum(rows.column(0).to_numpy(), 0) & ((1 << bits) - 1)
                 yield ranges >> RANGE_BITS, pa.Table.from_batches([rows])
 
@@ -306,16 +306,13 @@ class InputDigest:
 
     def add(self, texts: pa.Array) -> Array:
         """Add texts, and return their nodes."""
-        parts = [tasks.nodes_of(one) for one in tasks.batches_of(texts, self._matching)]
-        nodes = np.concatenate([np.empty(0, np.int64), *parts])
-        self._digest.update(nodes.tobytes())
+        nodes = tasks.nodes_of_column(texts, self._matching)
+        self.note(nodes)
         return nodes
 
-    def noting(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield batches, whose texts are added."""
-        for batch in batches:
-            self.add(batch.column(0))
-            yield batch
+    def note(self, nodes: Array) -> None:
+        """Add texts by their nodes."""
+        self._digest.update(nodes.tobytes())
 
     def value(self) -> bytes:
         """Return the digest of what was added."""

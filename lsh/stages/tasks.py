@@ -13,7 +13,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -133,8 +133,15 @@ def nodes_of(batch: Batch) -> Array:
     return nodes.view(np.int64)
 
 
-def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
-    """Compute the band keys of texts, and return (range, data).
+def nodes_of_column(texts: pa.Array, matching: Matching) -> Array:
+    """Return the nodes of an Arrow column of texts."""
+    return np.concatenate([np.empty(0, np.int64), *map(nodes_of, batches_of(texts, matching))])
+
+
+def fingerprint(
+    matching: Matching, bits: int, batches: Batches, note: Callable[[Array], object] = lambda nodes: None
+) -> Batches:
+    """Compute the band keys of texts, and return (range, data); `note` gets the nodes of all texts, in their order.
 
     Ranges from 0 have rows of a key, a node and the low bits of its fingerprint. Ranges from ``2**bits`` have links, of
     the nodes of several texts of a million of keys, whose rows are there once. Range `NULLS` has the number of null
@@ -174,7 +181,9 @@ def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
             low = np.empty((len(batch), 0), np.uint64)
             if low_bits:
                 low = pack_low_bits(fingerprints.astype(np.uint8), low_bits)
-            held.append((nodes_of(batch)[keyed], bands.keys(fingerprints)[:, keyed], low[keyed]))
+            nodes = nodes_of(batch)
+            note(nodes)
+            held.append((nodes[keyed], bands.keys(fingerprints)[:, keyed], low[keyed]))
             total += held[-1][1].size * 8 * (2 + low.shape[1])
             if total >= CHUNK_BYTES:
                 yield from combined()
@@ -358,8 +367,7 @@ def choose_members(matching: Matching, members: bytes, batches: Batches) -> Batc
     """Keep the rows whose text may be a member, and append the node; the text is the first column."""
     words = np.frombuffer(members, np.uint64)
     for rows in batches:
-        parts = [nodes_of(batch) for batch in batches_of(rows.column(0), matching)]
-        nodes = np.concatenate([np.empty(0, np.int64), *parts])
+        nodes = nodes_of_column(rows.column(0), matching)
         places, bits = _probes(nodes, len(words))
         chosen = pa.array(words[places] & bits == bits)
         names = [*rows.schema.names, "node"]

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import IO, Any, NamedTuple, cast
 
+from lsh.base.errors import needing
+
 PACKED = 1 << 16  # bytes that are read from a compressed file at once
 PACKED_ZSTD = 1 << 13  # fewer: zstandard has no limit of its output, and four bytes may stand for 128 KB
 UNPACKED = 1 << 20  # most bytes that are unpacked at once, where the library has such a limit
@@ -122,12 +124,8 @@ def check_available(compression: str) -> None:
 
 
 def _zstandard() -> Any:
-    try:
+    with needing('files that end in .zst need zstandard: run pip install "lsh-dedup[io]", or use .gz or .xz'):
         import zstandard
-    except ImportError as error:
-        raise ImportError(
-            'files that end in .zst need zstandard: run pip install "lsh-dedup[io]", or use .gz or .xz'
-        ) from error
     return zstandard
 
 

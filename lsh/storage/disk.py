@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, Any, NamedTuple
@@ -125,22 +125,22 @@ class Copy:
 
     Parameters
     ----------
-    stream : file
-        The stream, which is read to its end.
+    read : callable
+        Returns the next bytes of the stream, at most as many as it is given, and none at its end.
     name : str
         Its name, for messages.
     folder : str, optional
         For the copy. Default: TMPDIR, or the folder of the system.
     """
 
-    def __init__(self, stream: IO[bytes], name: str, folder: str | None = None) -> None:
+    def __init__(self, read: Callable[[int], bytes], name: str, folder: str | None = None) -> None:
         import tempfile  # slow to import
 
         errors = partial(temporary_errors, f"a copy of {name}", folder=folder)
         with errors():
             self._file = tempfile.TemporaryFile(prefix="lsh-", buffering=BUFFER, dir=folder)  # noqa: SIM115
         try:
-            while chunk := stream.read(BUFFER):
+            while chunk := read(BUFFER):
                 with errors():
                     self._file.write(chunk)
             with errors():

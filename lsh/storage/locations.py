@@ -105,19 +105,12 @@ class Local:
         """Tell whether what `files` found is a file, not a pipe, a socket or a device; a broken link is an error."""
         return stat.S_ISREG(os.stat(self.within(relative)).st_mode)
 
-    @staticmethod
-    def contents(paths: Sequence[str]) -> Iterator[bytes]:
-        """Yield the bytes of local files."""
-        for path in paths:
-            with disk.open_file(path) as file:
-                yield file.read()
-
     def source(self, state: RemoteState | None, folder: str | None) -> Source:
         """Return the file for reading, of a pipe or a device a temporary copy in a folder."""
         if not os.path.exists(self.path) or os.path.isfile(self.path):
             return disk.LocalFile(self.path)
         with open(self.path, "rb") as pipe:
-            return disk.Copy(pipe, self.path, folder)
+            return disk.Copy(pipe.read, self.path, folder)
 
     def sink(self, folder: str | None) -> Sink:
         """Return the file for writing; a stream or a device is not replaced by a file."""
@@ -140,7 +133,7 @@ class Standard(Local):
         """Return a temporary copy of standard input."""
         if sys.stdin is None:
             raise InputError("standard input", "it is closed; redirect it from a file, or name a file as " + INPUT)
-        return disk.Copy(sys.stdin.buffer, "standard input", folder)
+        return disk.Copy(sys.stdin.buffer.read, "standard input", folder)
 
     def sink(self, folder: str | None) -> Sink:
         """Return standard output."""
@@ -232,11 +225,6 @@ class Url:
         """Return True: `files` finds files only."""
         return True
 
-    @staticmethod
-    def contents(paths: Sequence[str]) -> Iterator[bytes]:
-        """Yield the bytes of files of URLs."""
-        return remote.contents(paths)
-
     def source(self, state: RemoteState | None, folder: str | None) -> Source:
         """Return the file for reading; it is copied to a folder if the server does not send parts of it."""
         return remote.RemoteFile(self.path, state, folder)
@@ -323,5 +311,10 @@ def lies_in(path: str, folder: str) -> bool:
 
 
 def contents(paths: Sequence[str]) -> Iterator[bytes]:
-    """Yield the bytes of some files of one kind."""
-    return location(paths[0]).contents(paths) if paths else iter(())
+    """Yield the bytes of some files of this computer, or of some URLs."""
+    if paths and isinstance(location(paths[0]), Url):
+        yield from remote.contents(paths)
+        return
+    for path in paths:
+        with disk.open_file(path) as file:
+            yield file.read()

@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from lsh.base.arrays import Array
 from lsh.base.budget import temporary_errors
-from lsh.base.errors import InputError
+from lsh.base.errors import InputError, needing
 from lsh.storage.disk import Copy, changed
 from lsh.storage.urls import WEB, cleaned, scheme, shown
 
@@ -82,22 +82,18 @@ def located(url: str) -> tuple[Any, str]:
         If a package is missing.
     """
     kind = scheme(url)
-    try:
+    with needing(f'{shown(url)}: URLs need fsspec; run pip install "lsh-dedup[io]"'):
         import fsspec
-    except ImportError as error:
-        raise ImportError(f'{shown(url)}: URLs need fsspec; run pip install "lsh-dedup[io]"') from error
     if kind not in fsspec.available_protocols():
         problem = f"{kind}:// is not a known kind of URL; use s3://, gs://, hf://, https:// or a local path"
         raise ValueError(f"{shown(url)}: {problem}")
-    try:
+    package = PACKAGES.get(kind, kind)
+    with needing(f"{shown(url)}: {kind}:// needs {package}; run pip install {package}"):
         filesystem = fsspec.get_filesystem_class(kind)
         options = _web_options(fsspec.config.conf.get(kind, {})) if kind in WEB else {}
         options["use_listings_cache"] = False  # a file that changes must be noticed
         with explained(url):
             found = fsspec.core.url_to_fs(url, **options)[0], filesystem._strip_protocol(url)
-    except ImportError as error:
-        package = PACKAGES.get(kind, kind)
-        raise ImportError(f"{shown(url)}: {kind}:// needs {package}; run pip install {package}") from error
     import logging
 
     logger = logging.getLogger(filesystem.__module__.partition(".")[0])
@@ -279,9 +275,13 @@ class RemoteFile:
 
     def _copied(self) -> Copy:
         """Return a copy of the file, which is read from the start to the end."""
-        file = self._open(**({"block_size": 0} if scheme(self.url) in WEB else {}))
-        with closing(_Explained(file, self.url)) as raw, io.BufferedReader(raw, BUFFER) as buffered:
-            return Copy(buffered, self.name, self._folder)
+        with closing(self._open(**({"block_size": 0} if scheme(self.url) in WEB else {}))) as file:
+
+            def read(size: int) -> bytes:
+                with explained(self.url):
+                    return bytes(file.read(size))
+
+            return Copy(read, self.name, self._folder)
 
     def close(self) -> None:
         """Delete the copy."""
@@ -434,26 +434,6 @@ class _Ranges(io.RawIOBase):
     def close(self) -> None:
         self._stop()
         self._block = b""
-        super().close()
-
-
-class _Explained(io.RawIOBase):
-    """A file of fsspec whose errors name its URL."""
-
-    def __init__(self, file: IO[bytes], url: str) -> None:
-        self._file, self._url = file, url
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        with explained(self._url):
-            data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._file.close()
         super().close()
 
 

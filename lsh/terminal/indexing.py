@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -88,11 +87,12 @@ def add_quiet(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
-def add_loudness(parser: argparse._ActionsContainer) -> None:
-    """Add the options that leave only errors, or print progress in logs."""
+def add_running(parser: argparse._ActionsContainer) -> None:
+    """Add the options that leave only errors, or print progress in logs, and --num-threads."""
     loudness = parser.add_mutually_exclusive_group()
     add_quiet(loudness)
     loudness.add_argument("-v", "--verbose", action="store_true", help="print progress in logs, too")
+    options.add(parser.add_argument_group("running"), "--num-threads")
 
 
 def check_apart(index: str, places: Sequence[files.Place], output: str | None = None) -> None:
@@ -159,11 +159,10 @@ def line(identity: DocId | None, matches: Matches, **more: object) -> bytes:
 
 def check_output(namespace: argparse.Namespace) -> None:
     """Check the output, which is lines of JSON: its name does not end in another format, and it is not in the index."""
-    output, ending = namespace.output, files.Format.of_path(namespace.output)
+    output = namespace.output
     if output == files.STANDARD:
         console.check_standard_output()
-    if ending is not None and ending.name not in ("jsonl", "txt"):
-        raise ValueError(f"-o: the output is lines of JSON, got the name {output}; give it a name that ends in .jsonl")
+    inputs.check_table("-o", output, "the output is")
     inputs.check_files([], [("OUTPUT", output)])
     check_apart(namespace.index, [], output)
 
@@ -230,13 +229,13 @@ def shown_time(seconds: float) -> str:
 @contextmanager
 def _own_options() -> Iterator[None]:
     """Put the options of these commands into the errors of reading."""
-    try:
-        yield
-    except files.InputError as error:
-        error.message = error.message.renamed("source_field", "time_field")
-        if error.lacks == "id_field":
-            error.message += ", or use " + Parameter("id_field", "none")
-        raise
+    with inputs.named_as({"source_field": "time_field"}):
+        try:
+            yield
+        except files.InputError as error:
+            if error.lacks == "id_field":
+                error.message += ", or use " + Parameter("id_field", "none")
+            raise
 
 
 class InputBatch(NamedTuple):
@@ -353,7 +352,7 @@ class NewDocuments:
             yield InputBatch(texts, ids, times, number, done)
         self._notes.say(documents)
         self.position = before + documents.size
-        self.skipped, self._num_bad = self.skipped + documents.skipped + self._num_bad, 0
+        self.skipped, self._num_bad = self.skipped + documents.counts.skipped + self._num_bad, 0
 
     def _blocks(self, documents: files.Documents) -> Iterator[tuple[int, files.Block]]:
         """Yield the blocks of a file, each with how many of its bytes were read then."""
@@ -382,7 +381,7 @@ class NewDocuments:
         if documents.format.name == files.FOLDER:
             return False
         without = documents.format.name == "txt" or self._reading.id_field == "none"
-        return without or documents.has_numbers
+        return without or documents.counts.has_numbers
 
     def _checked(
         self, ids: Sequence[str], values: Sequence[bytes] | None, first: int, skip: str
@@ -412,22 +411,9 @@ class NewDocuments:
 
     def state(self) -> list[object] | None:
         """Return values that are equal in a later run if files and options are the same; ``None`` if unknown."""
-        states = [_state(source) for source in self._sources.found]
-        return None if None in states else [states, repr(self._reading), self._prefix]
-
-
-def _state(source: Any) -> list[object] | None:
-    """Return the name of a file or a folder, its size and time; ``None`` for a pipe or a folder at a URL."""
-    if source.state is not None:
-        return [source.path, *source.state]
-    if source.path == files.STANDARD or not os.path.exists(source.path):
-        return None
-    if source.format.name != files.FOLDER:
-        found = os.stat(source.path)
-        return [source.path, found.st_size, found.st_mtime_ns] if stat.S_ISREG(found.st_mode) else None
-    inside = sorted(os.path.join(folder, name) for folder, _, names in os.walk(source.path) for name in names)
-    states = [(path, os.stat(path)) for path in inside if os.path.isfile(path)]
-    return [source.path, *([path, one.st_size, one.st_mtime_ns] for path, one in states)]
+        found = [each for one in self._opened for each in one.states().items()]
+        states = [[path, *state] for path, state in found if state is not None]
+        return [states, repr(self._reading), self._prefix] if len(states) == len(found) else None
 
 
 def add_documents(parser: argparse.ArgumentParser, nargs: str = "+") -> None:

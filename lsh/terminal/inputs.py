@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
@@ -33,6 +33,7 @@ MALLOPT = (-1, -3)  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h
 MAX_KEPT = 1 << 24  # bytes of freed memory that a thread keeps, more than the blocks that wait
 
 
+OF_ITEMS = {"field": "item_field", "id_field": "item_id_field"}  # options of reading the items of lsh contained
 NO_NAMES = np.empty(0, np.int32)
 
 Item = TypeVar("Item")
@@ -43,7 +44,6 @@ def check_files(
     written: Sequence[tuple[str, str | None]],
     reading: ReadOptions | None = None,
     folders: bool = True,
-    into_folder: bool = False,
     makes_folders: bool = False,
 ) -> None:
     """Check that no file is both read and written, or written twice, and that each can be written.
@@ -58,10 +58,9 @@ def check_files(
         How files are read: its pattern needs a folder.
     folders : bool, optional
         Whether a folder can be read.
-    into_folder : bool, optional
-        Whether OUTPUT can be a folder, with a file for each INPUT: if it ends in a slash, or there are several.
     makes_folders : bool, optional
-        Whether missing folders are made; see `made_folders`.
+        Whether missing folders are made (see `made_folders`), and OUTPUT can be a folder, with a file for each INPUT:
+        if it ends in a slash, or there are several.
     """
     _check_read(read, reading, folders)
     targets = [(name, path) for name, path in written if path is not None]
@@ -83,7 +82,7 @@ def check_files(
             if place.is_folder and files.lies_in(path, place.path):
                 inside = files.shown(place.path)
                 raise ValueError(f"{name} must not lie in {other} ({inside}), got {shown}; name a place elsewhere")
-        new_folder = into_folder and name == "OUTPUT" and files.becomes_folder(first, path)
+        new_folder = makes_folders and name == "OUTPUT" and files.becomes_folder(first, path)
         if output is not None and not new_folder:
             _check_outside(name, path, output)
         _check_target(name, files.local(path), new_folder, makes_folders)
@@ -177,10 +176,10 @@ def note_memory(written: Iterable[str | None], quiet: bool) -> None:
             return
 
 
-def check_table(name: str, path: str | None, as_json: bool = False) -> None:
-    """Check that the name of a table, or of lines of JSON, does not end in another format."""
-    ending = None if path is None else files.Format.of_path(path)
-    content, wanted = ("the pairs are lines of JSON", "jsonl") if as_json else ("tables are tab-separated", "tsv")
+def check_table(name: str, path: str | None, lines_of_json: str | None = None) -> None:
+    """Check that the name of a table does not end in another format; or of what is said to be lines of JSON."""
+    ending, wanted = None if path is None else files.Format.of_path(path), "jsonl" if lines_of_json else "tsv"
+    content = f"{lines_of_json} lines of JSON" if lines_of_json else "tables are tab-separated"
     if ending is not None and ending.name not in (wanted, "txt"):
         raise ValueError(f"{name}: {content}, got the name {path}; give it a name that ends in .{wanted}")
 
@@ -300,7 +299,7 @@ class Notes:
 
     def say(self, documents: files.Documents) -> None:
         """Print the notes that have not been printed."""
-        for note in documents.notes if self._prefix is not None else ():
+        for note in documents.counts.notes if self._prefix is not None else ():
             if note not in self._printed:
                 self._printed.add(note)
                 console.say(message(self._prefix or "") + note)
@@ -497,7 +496,7 @@ class TextStream(TextSource):
     def _restore(self, journal: Journal) -> None:
         """Go on from what a run noted that was killed; without one, begin the journal."""
         for documents in self._documents:
-            documents.journaled()
+            documents.counts.is_journaled = True
         records = journal.records()
         secret, _ = next(records, (None, None))
         if secret is None:
@@ -531,8 +530,8 @@ class TextStream(TextSource):
 
     def _say_noted(self) -> None:
         """Count what was left out, and print a note if ids repeat, unless no notes are printed."""
-        self.skipped = sum(documents.skipped for documents in self._documents)
-        self.hidden = sum(documents.hidden for documents in self._documents)
+        self.skipped = sum(documents.counts.skipped for documents in self._documents)
+        self.hidden = sum(documents.counts.hidden for documents in self._documents)
         if self._prefix is not None:
             self._say_repeated()
         self._id_keys.free()
@@ -577,16 +576,16 @@ class ItemStream(TextStream):
     of_files = True
 
     def _blocks(self, positions: Array | None = None, first_time: bool = False) -> Iterator[tuple[int, files.Block]]:
-        with about_items():
+        with named_as(OF_ITEMS):
             yield from super()._blocks(positions, first_time)
 
 
 @contextmanager
-def about_items() -> Iterator[None]:
-    """Let errors about columns name the options of the items."""
+def named_as(names: Mapping[str, str]) -> Iterator[None]:
+    """Let errors name options of a command in place of those of reading."""
     try:
         yield
     except InputError as error:
-        for name in ("field", "id_field"):
-            error.message = error.message.renamed(name, f"item_{name}")
+        for name, other in names.items():
+            error.message = error.message.renamed(name, other)
         raise

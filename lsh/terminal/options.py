@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, get_args
@@ -21,18 +22,16 @@ from lsh.base.wording import counted
 from lsh.engine.matching import MIN_INDEX_RECALL, Matching
 from lsh.files import ReadOptions
 from lsh.passages.contained import WORDS
-from lsh.sketch.hasher import MAX_FSS_SEEDS
-from lsh.sketch.planning import DEFAULT_RECALL, DEFAULT_SEEDS
+from lsh.sketch.planning import DEFAULT_RECALL, DEFAULT_SEEDS, DEFAULT_THRESHOLD, chosen_hasher
 from lsh.text.shingling import NORMAL_FORMS, UNITS
 from lsh.typing import Keep, Missing, PresetName
 
 if TYPE_CHECKING:  # other commands do not need it
     from lsh.store.index import Index
 
-MAX_RANDOM_STATE = 2**32 - 1
 MISSING = get_args(Missing)
 PRESETS = get_args(PresetName)
-CHARACTERS = 8  # of a shingle of an item, or bytes, where its unit is not the word
+CHARACTERS = 8  # of a shingle, or bytes, where no length is given and its unit is not the word
 
 
 def whole(text: str) -> int:
@@ -85,21 +84,6 @@ SHARED_OPTIONS: dict[str, dict[str, Any]] = {  # that `add` adds to a parser
     "--bands": {"help": "bands x width, such as 20x6 or 2x7+14x8, instead of --recall"},
     "--json": {"action": "store_true", "help": "write one JSON object"},
 }
-MATCHING_DEFAULTS: dict[str, Any] = {  # not in argparse, as --preset must know which options were given
-    "threshold": 0.8,
-    "recall": DEFAULT_RECALL,
-    "ngram": 8,
-    "unit": "char",
-    "normalize": None,
-    "lowercase": False,
-    "strip_punctuation": False,
-    "collapse_whitespace": False,
-    "num_seeds": None,
-    "random_state": 0,
-    "verify": "exact",
-    "clusters_mode": "representative",
-}
-
 READING = [value.name for value in fields(ReadOptions) if value.name not in ("null_ids", "added")]  # options
 
 # Options of `shingles`, with the parameters of `lsh.Shingles`.
@@ -281,45 +265,38 @@ def reading(namespace: argparse.Namespace) -> ReadOptions:
 def reading_given(namespace: argparse.Namespace) -> list[str]:
     """Return the names of the options of `reading` that differ from their defaults."""
     given = [name for name in READING if getattr(namespace, name) != namespace.parser.get_default(name)]
-    typed = {"header": "--header" if namespace.header else "--no-header"}
-    return [typed.get(name, f"--{name.replace('_', '-')}") for name in given]
+    return [typed("no_header" if name == "header" and not namespace.header else name) for name in given]
+
+
+def typed(name: str) -> str:
+    """Return an option as it is typed, by its name among the values."""
+    return f"--{name.replace('_', '-')}"
+
+
+def refuse(namespace: argparse.Namespace, names: Iterable[str], problem: str) -> None:
+    """Raise ValueError if one of some options is given; in the message, ``{0}`` stands for the option."""
+    for name in names:
+        if getattr(namespace, name) is not None:
+            raise ValueError(problem.format(typed(name)))
 
 
 def threshold(namespace: argparse.Namespace) -> float:
     """Return the threshold."""
-    return checks.fraction("threshold", _given_or_default(namespace, "threshold"), zero=False)
-
-
-def recall(namespace: argparse.Namespace) -> float:
-    """Return the recall."""
-    return checks.fraction("recall", _given_or_default(namespace, "recall"), zero=False, one=False)
+    given = namespace.threshold
+    return checks.fraction("threshold", DEFAULT_THRESHOLD if given is None else given, zero=False)
 
 
 def bands(namespace: argparse.Namespace) -> lsh.Bands | None:
     """Return the bands, ``None`` if they are to be planned."""
     if namespace.bands is None:
         return None
-    if namespace.recall is not None:
-        raise ValueError("--recall cannot be combined with --bands")
+    refuse(namespace, ["recall"], "{0} cannot be combined with --bands")
     return lsh.Bands.from_string(namespace.bands)
-
-
-def num_seeds(namespace: argparse.Namespace) -> int | None:
-    """Return the number of components; ``None`` if it is to be planned."""
-    if namespace.num_seeds is None:
-        return None
-    return checks.whole_number("num_seeds", namespace.num_seeds, 1, MAX_FSS_SEEDS)
-
-
-def random_state(namespace: argparse.Namespace) -> int:
-    """Return the seed of the fingerprints."""
-    return checks.whole_number("random_state", _given_or_default(namespace, "random_state"), 0, MAX_RANDOM_STATE)
 
 
 def shingles(namespace: argparse.Namespace) -> lsh.Shingles:
     """Return the shingles."""
-    values = {name: _given_or_default(namespace, option) for option, name in SHINGLE_OPTIONS.items()}
-    return lsh.Shingles(**values)
+    return shingles_or(namespace, lsh.Shingles(CHARACTERS))
 
 
 def shingles_or(namespace: argparse.Namespace, default: lsh.Shingles) -> lsh.Shingles:
@@ -337,8 +314,7 @@ def shingles_of_items(namespace: argparse.Namespace) -> lsh.Shingles:
 
 def hasher(namespace: argparse.Namespace) -> lsh.MinHasher:
     """Return the hasher."""
-    count, state = num_seeds(namespace) or DEFAULT_SEEDS, random_state(namespace)
-    return lsh.MinHasher(count, random_state=state, scheme="fss", shingles=shingles(namespace))
+    return chosen_hasher(None, shingles(namespace), namespace.num_seeds, namespace.random_state or 0, None)
 
 
 def matching(namespace: argparse.Namespace, keep: Keep = "first") -> Matching:
@@ -350,20 +326,19 @@ def matching(namespace: argparse.Namespace, keep: Keep = "first") -> Matching:
         If a value is bad; nothing has been read by then.
     """
     if namespace.preset is not None:
-        for name in (*MATCHING_DEFAULTS, "bands"):
-            if getattr(namespace, name) is not None:
-                raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
+        shingling = ("ngram", "unit", "normalize", *NORMALISATIONS)
+        others = ("num_seeds", "random_state", "verify", "clusters_mode", "bands")
+        refuse(namespace, ("threshold", "recall", *shingling, *others), "{0} cannot be combined with --preset")
         from lsh.sketch import presets  # slow to import
 
         return Matching(**presets.preset(namespace.preset).options(), keep=keep, missing=namespace.missing)
-    given = bands(namespace)
     return Matching(
-        threshold(namespace),
-        recall=None if given is not None else recall(namespace),
-        bands=given,
+        namespace.threshold,
+        recall=namespace.recall,
+        bands=bands(namespace),
         shingles=shingles(namespace),
-        num_seeds=num_seeds(namespace),
-        random_state=random_state(namespace),
+        num_seeds=namespace.num_seeds,
+        random_state=namespace.random_state or 0,
         **_deciding(namespace, keep),
     )
 
@@ -376,10 +351,8 @@ def matching_of_index(namespace: argparse.Namespace, index: Index, name: str, ke
     ValueError
         If an option that the index decides is given, or its documents cannot be compared so.
     """
-    for given in ("preset", "bands", "recall", "num_seeds", "random_state", *SHINGLE_OPTIONS):
-        if getattr(namespace, given) is not None:
-            option = f"--{given.replace('_', '-')}"
-            raise ValueError(f"{option} cannot be combined with --against-index, which has its own; leave {option} out")
+    own = ("preset", "bands", "recall", "num_seeds", "random_state", *SHINGLE_OPTIONS)
+    refuse(namespace, own, "{0} cannot be combined with --against-index, which has its own; leave {0} out")
     min_similarity = index.threshold if namespace.threshold is None else threshold(namespace)
     deciding = _deciding(namespace, keep)
     check_comparison(index, name, min_similarity, deciding["verify"])
@@ -403,10 +376,9 @@ def check_comparison(index: Index, name: str, threshold: float, verify: str | No
 
 def _deciding(namespace: argparse.Namespace, keep: Keep) -> dict[str, Any]:
     """Return the parameters of `Matching` besides those that find candidates."""
-    verify = _given_or_default(namespace, "verify")
     return {
-        "verify": None if verify == "none" else verify,
-        "clusters": _given_or_default(namespace, "clusters_mode"),
+        "verify": {None: "exact", "none": None}.get(namespace.verify, namespace.verify),
+        "clusters": namespace.clusters_mode or "representative",
         "keep": keep,
         "missing": namespace.missing,
     }
@@ -435,8 +407,3 @@ def running(namespace: argparse.Namespace) -> RunOptions:
     if temp_dir is not None or max_memory is not None:
         temp_dir = temporary_folder("temp_dir", temp_dir)
     return RunOptions(num_threads(namespace), max_memory, temp_dir, namespace.quiet, namespace.verbose)
-
-
-def _given_or_default(namespace: argparse.Namespace, name: str) -> Any:
-    given = getattr(namespace, name)
-    return MATCHING_DEFAULTS[name] if given is None else given

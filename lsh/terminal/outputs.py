@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -32,6 +33,7 @@ BY_VALUE = ("highest", "lowest")  # values of --keep with --keep-field
 # Estimated from runs on JSON lines of 250 to 570 MB; xz took longer than was measured.
 REPORT_SHARE, WRITING_SHARES = 0.05, {"": 0.8, "zst": 1.0, "gz": 4.0, "bz2": 8.0, "xz": 30.0}
 HTML = (".html", ".htm")  # endings of a report
+READ_BY = ("field", "id_field", "source_field", "missing", "on_bad_line")  # options that every report lists last
 
 
 @dataclass(frozen=True)
@@ -106,12 +108,12 @@ class OpenRun:
         Those of INPUT.
     texts, old : TextStream
         The texts of INPUT and of --against.
-    priorities : noted.Priorities or None
-        The values of --keep-field.
+    priorities : callable or None
+        Returns the values of --keep-field.
     target : files.Target, files.FolderTarget or None
         Where the documents are written.
-    rejects : files.Target or None
-        Where skipped lines are written.
+    others : list of files.Target
+        The other files that are written.
     meter : console.Meter
         Shows the progress.
     """
@@ -119,9 +121,9 @@ class OpenRun:
     documents: files.Documents
     texts: TextStream
     old: TextStream
-    priorities: noted.Priorities | None
+    priorities: Callable[[], Array] | None
     target: AnyTarget | None
-    rejects: files.Target | None
+    others: list[AnyTarget]
     meter: console.Meter
 
 
@@ -239,7 +241,7 @@ def find_sources(
     places = files.expanded(namespace.input)
     named = [(one, files.expanded([one.path])) for one in references]
     read = inputs.named("INPUT", places) + [pair for one, own in named for pair in inputs.named(one.option, own)]
-    inputs.check_files(read, written.named(), reading, into_folder=True, makes_folders=True)
+    inputs.check_files(read, written.named(), reading, makes_folders=True)
     for name in tables:
         inputs.check_table(name, written.tables[name])
     _check_report(written.report)
@@ -267,7 +269,7 @@ def given_options(namespace: argparse.Namespace, names: Sequence[str], **values:
     found = {
         "INPUT": " ".join(map(files.shown, namespace.input)),
         "--against": " ".join(map(files.shown, namespace.against or ())),
-        **{f"--{name.replace('_', '-')}": own[name] for name in names},
+        **{options.typed(name): own[name] for name in (*names, *READ_BY)},
     }
     return {name: "yes" if value is True else files.shown(str(value)) for name, value in found.items() if value}
 
@@ -339,6 +341,7 @@ def open_run(
     rejects = None
     if written.rejects is not None:
         rejects = opened.enter_context(files.Target(written.rejects, folder=running.temp_dir))
+    targets: list[AnyTarget] = [] if rejects is None else [rejects]
     everything = [request.sources, *request.references]
     documents = opened.enter_context(
         inputs.open_documents(reading, request.sources, rejects, everything, budget, added=added)
@@ -374,7 +377,7 @@ def open_run(
     shown_output = files.STANDARD if written.json else written.output
     stages = later(written, documents, target)
     meter = console.progress(running.quiet, shown_output, streams, running.verbose, stages, shares)
-    return OpenRun(documents, texts, old, ranked, target, rejects, meter)
+    return OpenRun(documents, texts, old, None if ranked is None else ranked.values, target, targets, meter)
 
 
 def report_values(
@@ -408,57 +411,61 @@ def sizes_of(texts: TextStream) -> Array:
     return np.maximum(sizes, 0, out=sizes)
 
 
-def write_documents(
-    opened: ExitStack,
-    run: OpenRun,
-    keep: Array,
-    values: Iterator[files.Values | None] | None = None,
-    cuts: Iterator[Array | None] | None = None,
-) -> None:
+def write_documents(opened: ExitStack, run: OpenRun, keep: Array, edits: files.Edits) -> None:
     """Write documents, if they have a target, which `opened` closes; see `files.write_kept`."""
     if run.target is not None:
         opened.enter_context(run.target)
         size, meter = run.documents.size, run.meter
         files.write_kept(
-            run.documents, keep, run.target, lambda position: meter.bytes("writing", position, size), values, cuts
+            run.documents, keep, run.target, lambda position: meter.bytes("writing", position, size), edits
         )
         meter.bytes("writing", size, size)
 
 
-def write_report(opened: ExitStack, request: Request, watch: Stopwatch, page: Callable[[], str]) -> list[AnyTarget]:
-    """Write the report, if it is wanted, and return its target, which `opened` closes."""
-    if request.outputs.report is None:
-        return []
-    report = opened.enter_context(files.Target(request.outputs.report, folder=request.running.temp_dir))
-    report.write(page().encode())
-    watch.stage("report")
-    return [report]
+def write_report(opened: ExitStack, request: Request, run: OpenRun, watch: Stopwatch, page: Callable[[], str]) -> None:
+    """Write the report, if it is wanted, to a target that `opened` closes."""
+    if request.outputs.report is not None:
+        report = opened.enter_context(files.Target(request.outputs.report, folder=request.running.temp_dir))
+        report.write(page().encode())
+        watch.stage("report")
+        run.others.append(report)
 
 
 def write_table(
-    opened: ExitStack, path: str | None, folder: str | None, rows: Callable[[], Iterable[Iterable[bytes]]]
-) -> list[AnyTarget]:
-    """Write a table, if it is wanted, and return its target, which `opened` closes."""
-    if path is None:
-        return []
-    table = opened.enter_context(files.Target(path, folder=folder))
-    left = iter(rows())
-    while some := b"".join(files.table_row(*row) for row in islice(left, MAX_ROWS)):
-        table.write(some)
-    return [table]
-
-
-def put_in_place(
-    tables: Sequence[AnyTarget], documents: AnyTarget | None, resumption: Resumption | None = None
+    opened: ExitStack, run: OpenRun, path: str | None, rows: Callable[[], Iterable[Iterable[bytes]]]
 ) -> None:
+    """Write a table, if it is wanted, to a target that `opened` closes."""
+    if path is not None:
+        table = opened.enter_context(files.Target(path, folder=run.documents.temporary))
+        left = iter(rows())
+        while some := b"".join(files.table_row(*row) for row in islice(left, MAX_ROWS)):
+            table.write(some)
+        run.others.append(table)
+
+
+def put_in_place(run: OpenRun, resumption: Resumption | None = None) -> None:
     """Complete all files before the first of them is put in its place; with the documents, the last, all are there."""
-    targets = tables if documents is None else [*tables, documents]
+    targets = run.others if run.target is None else [*run.others, run.target]
     for each in targets:
         each.complete()
     if resumption is not None:
         resumption.placing()
     for each in targets:
         each.commit()
+
+
+def print_counts(
+    request: Request, counts: dict[str, Any], parameters: dict[str, Any], described: str, *messages: str
+) -> None:
+    """Print the counts of a run: as JSON with its parameters, described for --verbose, and by messages."""
+    if request.outputs.json:
+        shown = {name: value for name, value in counts.items() if name != "read"} | parameters
+        console.write_data(json.dumps({**shown, "peak_memory": console.peak_memory()}) + "\n")
+    if request.running.verbose:
+        stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
+        console.say(f"{described}\nseconds: {stages}")
+    for words in () if request.running.quiet else messages:
+        console.say(words)
 
 
 def later(written: Outputs, documents: files.Documents, target: AnyTarget | None) -> dict[str, float]:

@@ -17,7 +17,7 @@ from lsh.base.wording import counted
 from lsh.engine.saving import SavedRows
 from lsh.storage import disk
 from lsh.storage.journal import Journal, Record
-from lsh.terminal import console
+from lsh.terminal import console, options
 
 ENDING = ".resume"
 # Values of the command line that do not change what is read and computed.
@@ -203,7 +203,7 @@ def _begun(values: Sequence[Any]) -> Any:
 
 def _option(name: str, value: Any) -> str:
     """Return an option as it is typed."""
-    typed = f"--{name.replace('_', '-')}"
+    typed = options.typed(name)
     if value is None or value is False:
         return f"no {typed}"
     return typed if value is True else f"{typed} {files.shown(str(value))}"

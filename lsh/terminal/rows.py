@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # most runs do not need it
 Removed = np.ndarray[Any, Any]
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+Item = TypeVar("Item")
 
 MAX_ROWS = 1 << 12  # that are written at once
 NONE = np.empty(0, np.int64)
@@ -74,14 +76,19 @@ def removed_rows(
 def added_values(
     result: lsh.Deduplication, texts: TextStream, against: TextStream | IndexDocuments
 ) -> Iterator[files.Values | None]:
-    """Yield kept id, similarity and, with reference documents, side for every document, ``None`` for a kept one."""
+    """Return kept id, similarity and, with reference documents, side for every document, ``None`` for a kept one."""
+    found = (zip(rows["document"].tolist(), zip(*cells)) for rows, _, cells in _kept_cells(result, texts, against))
+    return of_each(len(result), chain.from_iterable(found))
+
+
+def of_each(count: int, found: Iterable[tuple[int, Item]]) -> Iterator[Item | None]:
+    """Yield for each of so many documents what is found of it, ``None`` for nothing; the documents ascend."""
     position = 0
-    for rows, _, cells in _kept_cells(result, texts, against):
-        for document, row in zip(rows["document"].tolist(), zip(*cells)):
-            yield from repeat(None, document - position)
-            yield row
-            position = document + 1
-    yield from repeat(None, len(result) - position)
+    for document, item in found:
+        yield from repeat(None, document - position)
+        yield item
+        position = document + 1
+    yield from repeat(None, count - position)
 
 
 def with_copies(

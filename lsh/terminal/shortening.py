@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import compress
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from lsh.base.arrays import Array
 from lsh.terminal import inputs, options, outputs
 from lsh.terminal.inputs import TextStream
 from lsh.terminal.outputs import Outputs
+from lsh.terminal.rows import of_each
 from lsh.text.cuts import in_characters
 
 _NAME = re.compile(r'[^"\\\x00-\x1f\x7f\ud800-\udfff]+')  # what JSON and tables have as it is
@@ -61,10 +63,10 @@ def write_documents(opened: ExitStack, run: outputs.OpenRun, runs: Array, emptie
     """Write the documents without runs of their texts, and without those that are emptied; or all, with marks."""
     keep = np.ones(run.texts.count, np.bool_)
     if mark is not None:
-        outputs.write_documents(opened, run, keep, values=_marks(runs, run.texts))
+        outputs.write_documents(opened, run, keep, files.Edits(_marks(runs, run.texts)))
     else:
         keep[emptied] = False
-        outputs.write_documents(opened, run, keep, cuts=_cuts(runs, keep))
+        outputs.write_documents(opened, run, keep, files.Edits(cuts=_cuts(runs, keep)))
 
 
 def _by_document(table: Array) -> tuple[Array, Iterator[Array]]:
@@ -75,24 +77,16 @@ def _by_document(table: Array) -> tuple[Array, Iterator[Array]]:
 
 
 def _cuts(table: Array, keep: Array) -> Iterator[Array | None]:
-    """Yield what is cut from each kept document, ``None`` for nothing."""
+    """Return what is cut from each kept document, ``None`` for nothing."""
     documents, runs_of_each = _by_document(table)
-    position = 0
-    for document, runs in zip(documents.tolist(), runs_of_each):
-        yield from [None] * int(np.count_nonzero(keep[position:document]))
-        if keep[document]:
-            yield runs
-        position = document + 1
-    yield from [None] * int(np.count_nonzero(keep[position:]))
+    return compress(of_each(len(keep), zip(documents.tolist(), runs_of_each)), keep)
 
 
 def _marks(table: Array, texts: TextStream) -> Iterator[list[bytes]]:
     """Yield the field of --mark for each document; the texts that have runs are read again."""
     documents, runs_of_each = _by_document(table)
-    position = 0
-    for runs, (document, record) in zip(runs_of_each, texts.at(documents)):
-        yield from [[b"[]"]] * (document - position)
-        shown = in_characters(record.text or b"", runs).tolist()
-        yield [json.dumps(shown).encode()]
-        position = document + 1
-    yield from [[b"[]"]] * (texts.count - position)
+    shown = (
+        (document, json.dumps(in_characters(record.text or b"", runs).tolist()).encode())
+        for runs, (document, record) in zip(runs_of_each, texts.at(documents))
+    )
+    return ([value or b"[]"] for value in of_each(texts.count, shown))

@@ -90,7 +90,7 @@ def test_bad_lines_are_skipped_and_kept_aside(tmp_path, format, data, good, bad)
         for _ in range(2):
             found = [record.text for record in documents.records()]
             assert [t if isinstance(t, str) else t.decode() for t in found] == ["one", "two"]
-            assert documents.skipped == len(bad)
+            assert documents.counts.skipped == len(bad)
         with files.target(documents, str(tmp_path / "out")) as target:
             files.write_kept(documents, [True, True], target)
             target.commit()

@@ -265,7 +265,7 @@ def test_blocks_are_what_is_read_one_by_one(tmp_path, data, format, size):
 
     def documents() -> tuple[list[Any], int]:
         with files.Documents(str(path), **options) as source:
-            return list(source.records()), source.skipped
+            return list(source.records()), source.counts.skipped
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "READ_SIZE", size)

@@ -55,7 +55,7 @@ def test_hidden_files_are_counted_or_asked_for(tmp_path):
     with files.Documents(str(tmp_path / "in"), pattern="*.txt") as documents:
         for _ in range(2):
             assert [record.id for record in documents.records()] == [b"a.txt"]
-            assert documents.hidden == 2
+            assert documents.counts.hidden == 2
     assert "unknown ending .bin" in refusal(str(tmp_path / "in"), pattern=".*")
     hidden = read(str(tmp_path / "in"), FILES, pattern=".*")
     assert [identity for identity, _ in hidden] == [b"..txt", b".git/b.bin", b".git/config.txt"]
@@ -116,7 +116,7 @@ def test_bad_files_of_a_folder(corpus, tmp_path):
                 b"deep/c.txt.gz",
                 b"deep/er/d e.txt",
             ]
-            assert documents.skipped == 2
+            assert documents.counts.skipped == 2
         with files.target(documents, str(tmp_path / "out")) as target:
             files.write_kept(documents, [True, False, False, True], target)
             target.commit()
@@ -245,7 +245,7 @@ def test_data_files_of_a_folder_are_shards(tmp_path, format, packed):
         assert [file.path for file in documents.inputs] == named
         records = list(documents.records())
         assert [record.source for record in records] == [path.encode() for path in named for _ in TEXTS[format]]
-        assert documents.hidden == 1
+        assert documents.counts.hidden == 1
     keep = [i % 2 > 0 for i in range(3 * len(TEXTS[format]))]
     place = tmp_path / f"out.{format}"
     assert kept(str(folder), keep, place) == kept(named, keep, place)
@@ -285,7 +285,7 @@ def test_files_of_spark_are_no_shards(shards):
         (Path(folder) / name).write_bytes(data)
     with files.Documents(folder) as documents:
         assert [record.text for record in documents.records()] == [b"a"]
-        assert documents.hidden == 2
+        assert documents.counts.hidden == 2
     assert len(read(folder, FILES)) == 3
     (Path(folder) / "a.jsonl").rename(Path(folder) / "a.txt")
     assert [identity for identity, _ in read(folder, FILES)] == [b"_SUCCESS", b"_delta_log/0.json", b"a.txt"]

@@ -127,7 +127,7 @@ def test_a_line_that_is_a_list_is_skipped_as_any_other(tmp_path, line, lines):
     assert "use --on-bad-line skip" in refusal(path)
     with files.Documents(path, on_bad_line="skip") as documents:
         assert [record.text for record in documents.records()] == [b"a"]
-        assert documents.skipped == 1
+        assert documents.counts.skipped == 1
     assert "line 2: a JSON array, not JSON lines" in refusal(file_of(tmp_path, "in.jsonl", b"\n%s\n" % line))
 
 
@@ -144,7 +144,7 @@ def test_a_skipped_line_is_not_a_document_without_a_text(tmp_path):
     path = file_of(tmp_path, "in.jsonl", FIRST + b'{"text": null, "id": []}\n{"text": null, "id": 3}\n')
     with files.Documents(path, on_bad_line="skip", missing="empty") as documents:
         assert [record.text for record in documents.records()] == [b"first", None]
-        assert (documents.skipped, documents.missing) == (1, 1)
+        assert (documents.counts.skipped, documents.counts.missing) == (1, 1)
 
 
 def test_how_deep_a_line_may_be_nested_does_not_depend_on_the_calls(tmp_path):
@@ -190,7 +190,7 @@ def test_missing_texts(tmp_path):
     path = file_of(tmp_path, "in.jsonl", data)
     with files.Documents(path, missing="empty") as documents:
         assert [record.text for record in documents.records()] == [None, b"a", None, None]
-        assert documents.missing == 3
+        assert documents.counts.missing == 3
     assert texts(path, field="text,note", missing="empty") == [None, b"a ", None, b"b"]
     assert "line 1" in refusal(path)
 

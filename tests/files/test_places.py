@@ -129,11 +129,11 @@ def test_documents_at_positions(tmp_path, name, how):
         with files.Documents(paths, **options) as documents:
             found = list(documents.records())
             assert documents.count == len(found)
-            skipped, missing = documents.skipped, documents.missing
+            skipped, missing = documents.counts.skipped, documents.counts.missing
             for step in (1, 2, 3, 5):
                 assert at(documents, range(0, len(found), step)) == found[::step]
             assert at(documents, []) == []
-            assert (documents.skipped, documents.missing) == (skipped, missing)
+            assert (documents.counts.skipped, documents.counts.missing) == (skipped, missing)
         with files.Documents(paths, **options) as documents:  # not read before
             assert at(documents, range(len(found))) == found
 

@@ -83,7 +83,7 @@ def test_rows_of_a_table(form):
         assert [record.source for record in documents.records()][:3] == [b"", b"title 1", b"title 2"]
     with files.Documents(path, field="meta.title", missing="empty") as documents:
         assert [record.text for record in documents.records()][:4] == [None, b"title 1", b"title 2", None]
-        assert documents.missing == 3334
+        assert documents.counts.missing == 3334
 
 
 def test_kept_rows_go_out_whole(form):
@@ -118,7 +118,7 @@ def test_columns_by_their_numbers(form):
     assert "no column '5' among" in refusal(path, field="5")
     with files.Documents(path, id_field="1") as documents:
         list(documents.records())
-        assert list(map(str, documents.notes)) == ["text: column 3 'text'; id: column 1 'id'"]
+        assert list(map(str, documents.counts.notes)) == ["text: column 3 'text'; id: column 1 'id'"]
 
 
 @pytest.mark.parametrize("keep", [[], [False], [True]])

@@ -23,6 +23,7 @@ from pages import Page, dumped
 import lsh
 from lsh import report
 from lsh.report import choice, drawing, measures, pairs, recall
+from lsh.report.lookup import TextLookup
 
 MAX_BYTES = 2_000_000
 SHINGLES = lsh.Shingles(4)
@@ -217,7 +218,7 @@ def test_pairs_of_one_cluster_are_told():
 
 def measured_run(result: lsh.Deduplication, texts: list[str]) -> measures.DeduplicationRun:
     """The run of a result, as `report.html` makes it."""
-    return report._checked_run(result, texts, None, None, None, None)
+    return report._checked_run(result, TextLookup("texts", texts, "ids", None, len(texts)), None, None)
 
 
 @pytest.fixture(scope="module")

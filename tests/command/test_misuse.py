@@ -180,6 +180,13 @@ MISUSE = [
     ("dedup new.tsv -o x --against-index a.index --ngram 5", "--ngram cannot be combined with --against-index, which"),
     ("dedup new.tsv -o x --against-index a.index --threshold 0.2", "--threshold 0.2 has a recall of 0.0"),
     ("dedup new.tsv -o x --preset nemo --lowercase", "--lowercase cannot be combined with --preset"),
+    # --resume
+    ("dedup news.txt --resume --dry-run", "--resume requires -o OUTPUT, beside which it keeps what was read"),
+    ("dedup news.txt --resume -o -", "--resume requires OUTPUT to be a file or a folder of this computer, got -"),
+    ("dedup news.txt --resume -o memory://kept.txt", "of this computer, got memory://kept.txt"),
+    ("dedup news.txt --resume -o x.txt --against -", "--resume requires files that can be read again, got -"),
+    ("dedup news.txt --resume -o x --measure containment", "--resume cannot be combined with --measure containment"),
+    ("dedup './*.txt*' --resume -o x.txt", "./*.txt* would match x.txt.resume, where --resume keeps what was read; wr"),
     # options that would be ignored
     ("dedup news.txt -o x --pattern '*'", "--pattern chooses files of a folder, and no folder is read"),
     ("dedup news.txt -o x --delimiter ';'", "--delimiter is for .csv and .tsv, and this is .txt"),

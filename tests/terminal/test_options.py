@@ -1,9 +1,11 @@
-"""The typed values of the options, without a run of a command: given values and defaults."""
+"""The typed values of the options, without a run of a command, and the words of errors: parameters become options."""
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
+import pickle
 
 import pytest
 from running import done
@@ -11,10 +13,11 @@ from running import lsh as run
 
 import lsh
 from lsh import files
+from lsh.base.errors import Parameter, bad_type, bad_value, words_of
 from lsh.engine.matching import Matching
 from lsh.files import ReadOptions
 from lsh.terminal import options
-from lsh.terminal.console import Parser
+from lsh.terminal.console import Parser, worded
 from lsh.terminal.options import RunOptions
 
 
@@ -87,3 +90,16 @@ def test_a_run_with_a_drawn_seed_can_be_repeated(tmp_path):
     assert removed[0] == removed[1]
     said = run(tmp_path, "pairs", *command, "-v", "--random-state", str(state)).stderr
     assert f"random_state={state}".encode() in said
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+@pytest.mark.parametrize("make", [bad_value, bad_type])
+def test_an_error_knows_its_parameter(make, again):
+    error = again(make(Parameter("recall", 0.5), "is too low; use " + Parameter("bands")))
+    assert (str(error), error.parameter, error.reason) == (
+        "recall=0.5 is too low; use bands",
+        "recall",
+        "is too low; use bands",
+    )
+    assert type(error) in (ValueError, TypeError)
+    assert worded(words_of(error)) == "--recall 0.5 is too low; use --bands"

@@ -77,9 +77,8 @@ def test_against(tmp_path):
     notes, last = result.stderr.split(b"\n")[:-2], result.stderr.split(b"\n")[-2]
     note = b"text: column 2; id: column 1"
     assert notes == [note, b"--against: " + note]  # once for both files
-    assert last.startswith(
-        b"4 documents, 4 reference documents, 3 removed, 2 of them for a reference document, 1 cluster, "
-    )
+    counts = b"4 documents, 4 reference documents, 3 removed, 2 of them for a reference document, 1 cluster, "
+    assert last.startswith(counts)
     assert rows((tmp_path / "out.tsv").read_bytes()) == [[b"n2", THIRD]]
     similarity = repr(reference.jaccard(STORY, CLOSE, 8, "char")).encode()
     assert rows((tmp_path / "removed.tsv").read_bytes()) == [
@@ -168,10 +167,8 @@ def test_comparisons_that_are_left_out_are_reported(tmp_path, monkeypatch, capsy
         if limit == 20:
             assert counts["capped"] > 1000
             assert counts["recall"] is None
-            left_out = (
-                f"{counts['capped']:,} comparisons left out in buckets of more than 20 documents: similar documents"
-            )
-            assert f"{left_out} may remain there, and the recall of {recall:.3f} does not hold; " in said
+            left_out = f"{counts['capped']:,} comparisons left out in buckets of more than 20 documents: similar"
+            assert f"{left_out} documents may remain there, and the recall of {recall:.3f} does not hold; " in said
         else:
             assert (counts["capped"], counts["recall"]) == (0, pytest.approx(recall))
             assert "left out" not in said

@@ -187,12 +187,7 @@ def test_deduplicate_against_brute_force(data, texts, threshold, cut, clusters):
     clusters=modes,
     verify=verifications,
     loss=st.sampled_from([0.001, 0.2, 0.7]),
-    parts=st.fixed_dictionaries(
-        {
-            "TASK": st.sampled_from([1, 3, 512]),
-            "DOCUMENTS_STEP": st.sampled_from([1, 1024]),
-        }
-    ),
+    parts=st.fixed_dictionaries({"TASK": st.sampled_from([1, 3, 512]), "DOCUMENTS_STEP": st.sampled_from([1, 1024])}),
     family=st.sampled_from([1, 2, 128]),
     num_threads=st.integers(1, 3),
 )
@@ -587,16 +582,12 @@ def test_a_result_and_its_copies_are_immutable(num_references, same):
     assert result.parameters == num_references.result.parameters
 
 
-def test_arguments_stay_as_they_are(corpus):
-    texts, priority = list(corpus[:100]), numpy.arange(100.0)
+def test_find_pairs_is_an_iterator_and_arguments_stay(corpus, num_references):
+    texts, priority = list(corpus), numpy.arange(3000.0)
     deduplicate(texts, keep=priority)
-    list(find_pairs(texts, others=texts))
-    assert texts == corpus[:100]
-    assert priority.tolist() == list(range(100))
-
-
-def test_find_pairs_is_an_iterator(corpus, num_references):
-    texts = list(corpus)
+    list(find_pairs(texts[:100], others=texts))
+    assert texts == corpus
+    assert priority.tolist() == list(range(3000))
     found = find_pairs(texts, threshold=0.7)
     assert isinstance(found, Iterator)
     texts.clear()  # it reads the texts as they were at the call
@@ -703,10 +694,8 @@ def test_one_iterator_in_place_of_two_collections():
     texts = ["one and the same text", "another text of some words"]
     for run, name in ((deduplicate, "against"), (lambda *given, **named: list(find_pairs(*given, **named)), "others")):
         for once in (iter(texts), (text for text in texts), map(str, texts)):
-            kind = type(once).__name__
-            with pytest.raises(
-                ValueError, match=f"^texts and {name} must not be the same {kind}, .*; pass a list, or a"
-            ):
+            message = f"^texts and {name} must not be the same {type(once).__name__}, .*; pass a list, or a"
+            with pytest.raises(ValueError, match=message):
                 run(once, **{name: once})
             assert list(once) == texts  # no text was consumed
     for twice in (texts, numpy.array(texts), lambda: iter(texts)):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from reading import write_records
-from running import done, refused
+from running import done, json_lines, refused
 
 A = "the ferry left the harbour at nine with two hundred passengers and a brass band on board"
 B = "growers in the valley expect a poor year for pears since the frost came late in the spring"
@@ -89,15 +89,9 @@ def test_a_folder_of_shards_and_references(tmp_path):
     for number in range(2):
         lines = [json.dumps({"id": f"{number}-{i}", "text": text}) for i, text in enumerate(TEXTS[:2])]
         (tmp_path / "in" / f"{number}.jsonl.gz").write_bytes(gzip.compress("\n".join([*lines, "bad", ""]).encode()))
-    done(
-        *(tmp_path, "dedup", "in", "-o", "out/", "--mark", "--against", "old.jsonl", "--on-bad-line", "skip", "-q"),
-        *("--removed", "removed.tsv"),
-    )
-    found = [
-        json.loads(line)
-        for number in range(2)
-        for line in gzip.decompress((tmp_path / "out" / f"{number}.jsonl.gz").read_bytes()).splitlines()
-    ]
+    options = ["--mark", "--against", "old.jsonl", "--on-bad-line", "skip", "-q", "--removed", "removed.tsv"]
+    done(tmp_path, "dedup", "in", "-o", "out/", *options)
+    found = [record for number in range(2) for record in records_of(tmp_path / "out" / f"{number}.jsonl.gz")]
     assert [(one["id"], one["kept_id"], one["side"]) for one in found] == [
         ("0-0", None, None),
         ("0-1", "o", "old"),
@@ -114,7 +108,7 @@ def records_of(path: Path) -> list[dict[str, Any]]:
         return parquet.read_table(path).to_pylist()
     if path.suffix == ".csv":
         return list(csv.DictReader(io.StringIO(path.read_text())))
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return json_lines(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes())
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
@@ -134,10 +128,8 @@ def test_copies(tmp_path, form):
     assert [one["copies"] for one in found[1]] == copies
     assert list(found[1][0]) == ["id", "text", "kept_id", "similarity", "copies"]
     if form == "jsonl":
-        assert (
-            re.sub(rb', "copies": \d', b"", (tmp_path / "out.jsonl").read_bytes())
-            == (tmp_path / "plain.jsonl").read_bytes()
-        )
+        added, plain = ((tmp_path / f"{name}.jsonl").read_bytes() for name in ("out", "plain"))
+        assert re.sub(rb', "copies": \d', b"", added) == plain
 
 
 def test_what_has_no_place_for_fields(tmp_path):

@@ -39,9 +39,8 @@ def test_named_columns(tmp_path):
         assert texts(path, field="title, text", **options) == [b"One first", b"Two second"]
         assert "'absent'" in refusal(path, field="absent", **options)
         assert "'date'" in refusal(path, id_field="absent", **options)
-        assert kept(path, [False, True], tmp_path / "out", **options) == b"".join(
-            Path(path).read_bytes().splitlines(True)[::2]
-        )
+        lines = Path(path).read_bytes().splitlines(True)
+        assert kept(path, [False, True], tmp_path / "out", **options) == lines[0] + lines[2]
 
 
 def test_csv_without_header_and_with_empty_lines(tmp_path):

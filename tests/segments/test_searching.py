@@ -272,9 +272,8 @@ def test_damaged_blocks_are_found():
     blocks.check(2 * BLOCK, 3 * BLOCK)
     blocks.check(BLOCK, BLOCK)
     for start, stop, first in [(0, BLOCK + 1, BLOCK), (2 * BLOCK - 1, 2 * BLOCK, BLOCK), (0, len(data), BLOCK)]:
-        with pytest.raises(
-            IndexDamagedError, match=f"index/segment-000007 is damaged: bytes {first} to {first + BLOCK - 1} "
-        ):
+        message = f"index/segment-000007 is damaged: bytes {first} to {first + BLOCK - 1} "
+        with pytest.raises(IndexDamagedError, match=message):
             blocks.check(start, stop)
     with pytest.raises(IndexDamagedError, match=f"bytes {3 * BLOCK} to {3 * BLOCK + 4} "):
         blocks.check(3 * BLOCK, 3 * BLOCK + 1)
@@ -347,9 +346,8 @@ def test_each_changed_bit_is_found(a_file, place, bit):
     at = int(place * (len(a_file.bytes) - 1))
     a_file.bytes[at] ^= 1 << bit
     try:
-        with pytest.raises(
-            IndexDamagedError, match=r"segment-000001 is damaged: bytes \d+ to \d+ do not have their checksum"
-        ):
+        message = r"segment-000001 is damaged: bytes \d+ to \d+ do not have their checksum"
+        with pytest.raises(IndexDamagedError, match=message):
             a_file.use()
     finally:
         a_file.bytes[at] ^= 1 << bit

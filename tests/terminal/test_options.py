@@ -37,9 +37,7 @@ def test_defaults():
     matching = options.matching(namespace)
     assert matching == Matching()
     assert matching.for_documents(1) == Matching(0.8, bands=lsh.plan(0.8, 0.99, 128), hasher=hasher)
-    assert options.reading(namespace) == ReadOptions(
-        None, None, None, None, None, None, None, None, "error", "error", None
-    )
+    assert options.reading(namespace) == ReadOptions(*[None] * 8, "error", "error", None)
     assert options.running(namespace) == RunOptions(None, None, None, False, False)
 
 

@@ -34,7 +34,7 @@ from running import DOCUMENTS
 MAX_WORKERS = 8  # more take longer to start than they save
 _STDERR = pytest.StashKey[int]()
 MANY = 6  # slow cases of a test
-TIMEOUT = 240.0  # seconds; the tests of larger corpora, with LSH_TEST_FULL, have no limit
+TIMEOUT = 240.0  # seconds; with LSH_TEST_FULL there is no limit
 
 
 @pytest.hookimpl(tryfirst=True)  # runs before the hook of pytest-xdist, which starts the workers

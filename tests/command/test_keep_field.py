@@ -15,7 +15,7 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from reading import write_records
+from reading import read_table, write_records, write_table
 from running import done, refused
 
 from lsh.base.budget import MemoryBudget
@@ -93,8 +93,6 @@ def test_a_bad_value_is_a_bad_line(tmp_path, format):
 
 def test_rows_of_a_table(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import feather, parquet
-
     for number, (column, expected) in enumerate(
         [
             (pyarrow.array([datetime(2024, 1, day, tzinfo=timezone.utc) for day in (1, 2, 3)]), [2]),
@@ -111,18 +109,14 @@ def test_rows_of_a_table(tmp_path):
             (pyarrow.array([True, False, True]), "column 'when' must hold strings, numbers or dates, got bool"),
         ]
     ):
-        name = f"{number}.parquet"
+        name = f"{number}.{'arrow' if number % 2 else 'parquet'}"
         table = pyarrow.table({"text": [TEXTS[0]] * 3, "when": column})
-        with pyarrow.ipc.new_file(tmp_path / name.replace("parquet", "arrow"), table.schema) as target:
-            target.write(table)
-        parquet.write_table(table, tmp_path / name)
-        name = name.replace("parquet", "arrow") if number % 2 else name
+        write_table(tmp_path / name, table)
         if isinstance(expected, str):
             assert expected in refused(tmp_path, "dedup", name, "-o", f"x-{name}", "--keep-field", "when")
         else:
             done(tmp_path, "dedup", name, "-o", f"out-{name}", "--keep-field", "when", "-q")
-            read = feather.read_table if name.endswith("arrow") else parquet.read_table
-            assert read(tmp_path / f"out-{name}").to_pydict() == table.take(expected).to_pydict()
+            assert read_table(tmp_path / f"out-{name}").to_pydict() == table.take(expected).to_pydict()
 
 
 WHOLE = st.integers(-(2**63) + 1, 2**63 - 1)

@@ -57,11 +57,7 @@ def wide(path: Path, count: int) -> None:
 
 
 def table(path: Path, count: int) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    columns = {"id": list(range(count)), "text": [text or None for text in texts(count)]}
-    parquet.write_table(arrow.table(columns), path, row_group_size=20)
+    write_records(path, [{"id": i, "text": text or None} for i, text in enumerate(texts(count))], group=20)
 
 
 def separate(path: Path, count: int) -> None:

@@ -140,15 +140,10 @@ shinglings = st.builds(  # the arguments of `Shingles`, and of the functions of 
 )
 
 
-@st.composite
-def priorities(draw, total: int):
-    return draw(
-        st.one_of(
-            st.sampled_from(["first", "last", "longest"]),
-            st.lists(st.integers(-2, 2), min_size=total, max_size=total),
-            st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=total, max_size=total),
-        )
-    )
+def priorities(total: int):
+    numbers = st.integers(-2, 2), st.floats(allow_nan=False, allow_infinity=False)
+    lists = [st.lists(one, min_size=total, max_size=total) for one in numbers]
+    return st.one_of(st.sampled_from(["first", "last", "longest"]), *lists)
 
 
 @strategies.examples(80)
@@ -192,20 +187,7 @@ def test_deduplicate_against_brute_force(data, texts, threshold, cut, clusters):
     num_threads=st.integers(1, 3),
 )
 def test_deduplicate_against_twin(
-    data,
-    texts,
-    threshold,
-    cut,
-    seeds,
-    widths,
-    hashbytes,
-    limits,
-    clusters,
-    verify,
-    loss,
-    parts,
-    family,
-    num_threads,
+    data, texts, threshold, cut, seeds, widths, hashbytes, limits, clusters, verify, loss, parts, family, num_threads
 ):
     """Few bands that miss pairs, limits that are reached, a filter with losses: the twin uses the same buckets.
 
@@ -231,19 +213,9 @@ def test_deduplicate_against_twin(
     assert result.near.tolist() == plain.near.tolist()
     ignored = {"seconds": {}, "compared": 0}  # a family counts pairs that its bounds tell apart
     assert {**result.summary(), **ignored} == {**plain.summary(), **ignored}
-    expected = reference.deduplicate(
-        texts,
-        threshold,
-        widths=widths,
-        seeds=seeds,
-        hashbytes=hashbytes,
-        limit=limits[0],
-        link_limit=limits[1],
-        low_bits_of=low_bits_of,
-        loss=loss,
-        **walked,
-        **cut,
-    )
+    buckets = {"widths": widths, "seeds": seeds, "hashbytes": hashbytes, "limit": limits[0], "link_limit": limits[1]}
+    buckets |= {"low_bits_of": low_bits_of, "loss": loss}
+    expected = reference.deduplicate(texts, threshold, **buckets, **walked, **cut)
     same_as(plain, expected)
     if clusters == "representative":
         assert len(expected.near) <= 100  # of more, the choice among equally similar pairs is not defined

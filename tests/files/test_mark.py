@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading import write_records
+from reading import read_table, write_records
 from running import done, json_lines, refused
 
 A = "the ferry left the harbour at nine with two hundred passengers and a brass band on board"
@@ -69,13 +69,10 @@ def test_columns(tmp_path, form, encoding):
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 @pytest.mark.parametrize("ids", [[f"d{i}" for i in range(6)], [10 * i for i in range(6)], None])
 def test_rows(tmp_path, form, ids):
-    pytest.importorskip("pyarrow")
-    from pyarrow import feather, parquet
-
     rows = [{"text": text} if ids is None else {"id": ids[i], "text": text} for i, text in enumerate(TEXTS)]
     write_records(tmp_path / f"a.{form}", rows, group=2)
     marked(tmp_path, f"a.{form}")
-    found = (parquet.read_table if form == "parquet" else feather.read_table)(str(tmp_path / f"out.a.{form}"))
+    found = read_table(tmp_path / f"out.a.{form}")
     names = list(range(1, 7)) if ids is None else ids
     assert found.select(list(rows[0])).to_pylist() == rows
     assert found["kept_id"].to_pylist() == [None if kept is None else names[kept] for kept in KEPT]
@@ -103,9 +100,7 @@ def test_a_folder_of_shards_and_references(tmp_path):
 
 def records_of(path: Path) -> list[dict[str, Any]]:
     if path.suffix == ".parquet":
-        from pyarrow import parquet
-
-        return parquet.read_table(path).to_pylist()
+        return read_table(path).to_pylist()
     if path.suffix == ".csv":
         return list(csv.DictReader(io.StringIO(path.read_text())))
     return json_lines(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes())
@@ -114,8 +109,6 @@ def records_of(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
 def test_copies(tmp_path, form):
     """Kept records say for how many they stand, alone or after the other fields; no record changes otherwise."""
-    if form == "parquet":
-        pytest.importorskip("pyarrow")
     write_records(tmp_path / f"a.{form}", [{"id": i, "text": text} for i, text in enumerate(TEXTS)])
     done(tmp_path, "dedup", f"a.{form}", "-o", f"plain.{form}", "-q")
     done(tmp_path, "dedup", f"a.{form}", "-o", f"out.{form}", "--add-copies", "-q")
@@ -132,18 +125,14 @@ def test_copies(tmp_path, form):
         assert re.sub(rb', "copies": \d', b"", added) == plain
 
 
-def test_what_has_no_place_for_fields(tmp_path):
+def test_what_has_no_place_for_fields_and_bytes_of_other_encodings(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": "\\"kept_id\\""}\n{"text": "b", "kept_id": 1}\n')
     error = refused(tmp_path, "dedup", "a.jsonl", "-o", "b.jsonl", "--mark", "--field", "text")
     assert "a.jsonl: record 3: it has a field 'kept_id'" in error
-    (tmp_path / "n.csv").write_bytes(
-        "id,text\n\u20ac,a text of some length\n2,a text of some length\n".encode("cp1252")
-    )
+    text = "a text of some length"
+    (tmp_path / "n.csv").write_bytes(f"id,text\n\u20ac,{text}\n2,{text}\n".encode("cp1252"))
     assert b"2,a text of some length,\x80,1.0" in marked(tmp_path, "n.csv", "--encoding", "cp1252")
-
-
-def test_bytes_that_another_encoding_writes_otherwise(tmp_path):
-    """Bytes of one character in two ways, as in cp932, stay as they are."""
+    # Bytes of one character in two ways, as in cp932, stay as they are.
     text = A.encode() + b"\x87\x90\xfa\x54"
     (tmp_path / "a.csv").write_bytes(b"id,text\r\n1,%b\r\n2,%b" % (text, text))
     expected = b"id,text,kept_id,similarity\r\n1,%b,,\r\n2,%b,1,1.0" % (text, text)

@@ -327,7 +327,7 @@ def test_a_bad_fingerprint_in_place_of_one(kind):
                 call(bad, row)
 
 
-@pytest.mark.parametrize("bad", [0, 1, -0.5, float("nan"), 0.9999999999999999])
-def test_bad_confidence(bad):
-    with pytest.raises(ValueError, match="confidence must be"):
-        MinHasher(4).interval("a", "b", confidence=bad)
+def test_bad_confidence():
+    for bad in (0, 1, -0.5, float("nan"), 0.9999999999999999):
+        with pytest.raises(ValueError, match="confidence must be"):
+            MinHasher(4).interval("a", "b", confidence=bad)

@@ -351,7 +351,7 @@ def test_a_long_column_is_cut_into_chunks():
     assert source.ledger.settled()
 
 
-def test_a_stream_is_taken_as_it_is_needed():
+def test_a_stream_is_taken_as_it_is_needed_and_released_if_it_is_left():
     source = Producer(*[node("u", [b"text %d" % i]) for i in range(50)])
     positions = []
     for position, _ in HASHER.chunks(source, num_threads=1):
@@ -359,9 +359,6 @@ def test_a_stream_is_taken_as_it_is_needed():
         assert source.ledger.out <= 4
     assert positions == list(range(50))
     assert source.ledger.settled()
-
-
-def test_a_stream_that_is_left_early_is_released():
     source = Producer(*[node("u", [b"text"])] * 50)
     chunks = HASHER.chunks(source, num_threads=2)
     next(chunks)

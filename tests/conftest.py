@@ -13,8 +13,6 @@ Of a test with many cases, ``@pytest.mark.few(n)`` leaves n that are fast; the o
 than `MANY` slow cases of a test, every second one gets the mark ``full``, too: only `.ci/run --full` runs these.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import gzip
 import json

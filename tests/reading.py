@@ -3,8 +3,6 @@
 The expected bytes are written by hand, or by the reference library of a format.
 """
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """A corpus for the tests of `lsh.spark` and of pipelines: planted chains, stars, copies and texts of a template."""
 
-from __future__ import annotations
-
 import random
 
 

@@ -6,8 +6,6 @@ marks that combine with the preceding character, the rare white space of `\\s`, 
 The environment variable LSH_TEST_PROFILE names a profile. Each profile multiplies the number of examples of every test.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`lsh.adapters.data_juicer`: recipes, run by Data-Juicer's own program, against `lsh dedup` and `lsh.deduplicate`."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

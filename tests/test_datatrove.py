@@ -1,7 +1,5 @@
 """`lsh.adapters.datatrove`: its steps, and whole pipelines of datatrove's executor, against `lsh.deduplicate`."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -5,8 +5,6 @@ optional packages runs after the beginning of its page, and is skipped if they a
 page says. tools/check_code.py checks links and the reference.
 """
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import pkgutil

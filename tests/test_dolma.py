@@ -1,7 +1,5 @@
 """`lsh.adapters.dolma`: its attributes against the library, and what dolma's mixer makes of them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -6,8 +6,6 @@ The sources are read as text, so the checks find errors that have no effect at r
 invalid sources, to prove that it can fail. A new process lists the modules that `import lsh` loads.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

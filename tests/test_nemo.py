@@ -1,7 +1,5 @@
 """`lsh.adapters.nemo`: the programs of the page, with NeMo Curator's own removal, against `lsh dedup`."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

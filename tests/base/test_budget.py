@@ -1,7 +1,5 @@
 """Corpora beyond memory: collections that are read twice, and arrays in files, neither of which may change a result."""
 
-from __future__ import annotations
-
 import errno
 import itertools
 import mmap

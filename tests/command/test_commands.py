@@ -4,8 +4,6 @@ Expected results come from reference.py, or are computed here. Where a command o
 result of a function, they come from that function. Behaviour that all commands share is in test_main.py.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

@@ -1,7 +1,5 @@
 """`lsh contained`: what `find_contained` finds is in the tables, and is left out, cut or marked in the documents."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

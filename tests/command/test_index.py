@@ -3,8 +3,6 @@
 Expected matches come from reference.py and from the library, expected times are computed here.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

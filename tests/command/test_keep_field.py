@@ -3,8 +3,6 @@
 And the values by which documents are ranked: dates in microseconds, and many values read as one by one.
 """
 
-from __future__ import annotations
-
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction

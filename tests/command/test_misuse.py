@@ -4,8 +4,6 @@ Which values a parameter may have is tested where the parameter is; here, that e
 (a table made from the parsers), and the messages of the command itself. Errors in files are tested in tests/files.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

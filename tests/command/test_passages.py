@@ -1,7 +1,5 @@
 """`lsh passages`: texts are shortened as `find_passages` says, in every format, and all other bytes stay."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip

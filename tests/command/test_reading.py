@@ -1,7 +1,5 @@
 """Input of the commands: folders of shards, several inputs, columns, and options that would be ignored."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

@@ -1,7 +1,5 @@
 """`lsh dedup --resume`: a killed run goes on, writes the same bytes, and reads and computes nothing twice."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip

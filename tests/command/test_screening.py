@@ -1,7 +1,5 @@
 """`lsh screen`: verdicts as lines of JSON, what is added, thresholds, and errors."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from unittest.mock import Mock

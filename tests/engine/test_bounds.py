@@ -1,7 +1,5 @@
 """A bound of memory is kept, or an error names the least one; temporary files are in the folder that is named."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -4,8 +4,6 @@ The twin is reference.py: over the same buckets for any bands, and by brute forc
 tests below cover the properties of the result, the cap, priorities, copies, edge cases and bad input.
 """
 
-from __future__ import annotations
-
 import copy
 import errno
 import gc

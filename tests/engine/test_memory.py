@@ -4,8 +4,6 @@ Classes lie or run code, and another thread changes an array of texts. `.ci/run`
 sanitizers, which end the process at the first access outside an array.
 """
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

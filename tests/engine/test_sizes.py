@@ -1,7 +1,5 @@
 """The plan for the size of a corpus: the same one however the texts come in, and none where the caller chose."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy

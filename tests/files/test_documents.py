@@ -1,7 +1,5 @@
 """Behaviour that all text formats share: kept records, bad lines, encodings, several files, options; the command."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Fields of many records at once: the compiled readers find what Python's readers find, in all plain records."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -1,7 +1,5 @@
 """Folders: which files are read, as texts or as shards, in which order, and where kept files are written."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

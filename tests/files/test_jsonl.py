@@ -5,8 +5,6 @@ alone, by Python's, with the same result. test_fields.py compares the readers th
 shortened where it stands, whatever escapes it is written with.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

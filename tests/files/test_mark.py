@@ -1,7 +1,5 @@
 """Fields that `lsh dedup` adds: --mark, the kept document and the similarity; --add-copies, how many it stands for."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

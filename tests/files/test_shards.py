@@ -1,7 +1,5 @@
 """`lsh dedup 'shards/*' -o folder/`: a file of kept documents for each input, under its name and in its order."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from pathlib import Path

@@ -4,8 +4,6 @@ The harness compares with plain formulas, over texts that end at an unreadable p
 it for AArch64 and s390x, too.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ Items and texts are random, over few words and characters, so that windows overl
 change their length in lower case or depend on their neighbours, normal forms, and bytes that are no UTF-8.
 """
 
-from __future__ import annotations
-
 import math
 import pickle
 import random

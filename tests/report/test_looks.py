@@ -4,8 +4,6 @@ A page must equal the one that the function makes of the same run. test_report.p
 test_presets.py the settings of a preset.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The reports of repeated passages and of items within texts: figures counted again, and pages in Chromium."""
 
-from __future__ import annotations
-
 import random
 import re
 import time

@@ -4,8 +4,6 @@ The page is parsed by Python's html.parser, its figures are counted again here i
 shows it without a screen, if it is installed.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import random

@@ -6,8 +6,6 @@ any components follow the S-curve. The statistical tests compare with theory at 
 fail for defective sketches (tools/check_statistics.py). test_hasher.py tests what both schemes have in common.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator

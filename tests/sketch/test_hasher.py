@@ -4,8 +4,6 @@ The bits are compared with reference.py, those of "murmur3" also with vectors of
 has what only the scheme "fss" has; test_values.py tests that a hasher is a value.
 """
 
-from __future__ import annotations
-
 import array
 import collections
 import random

@@ -4,8 +4,6 @@ test_bands.py tests the keys of bands. This file tests the choice of bands, and 
 that a test of recall fails if the true recall equals the promised one. Texts and seeds are fixed.
 """
 
-from __future__ import annotations
-
 import gzip
 import math
 import re

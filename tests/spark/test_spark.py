@@ -4,8 +4,6 @@ Needs pyspark 4, pandas, pyarrow and Java. All tests share one Spark session, an
 fast. test_tasks.py tests what the tasks compute, without Spark.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Files that URLs name, without a server of S3: ``memory://``, ``file://``, and a local server of the web."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 import http.server

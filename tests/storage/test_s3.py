@@ -3,8 +3,6 @@
 They need the packages of ``.ci/requirements-remote.txt``.
 """
 
-from __future__ import annotations
-
 import doctest
 import gzip
 import json

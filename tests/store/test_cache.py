@@ -4,8 +4,6 @@ The model is a dict of fingerprints and sets of (band, key), both computed by re
 fault of mattilyra/LSH states the correct behaviour.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import itertools

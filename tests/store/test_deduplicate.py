@@ -1,7 +1,5 @@
 """deduplicate and find_pairs with an index and within one: equal to the same run with the texts as a list."""
 
-from __future__ import annotations
-
 import pickle
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Screening: verdicts by exact and by estimated similarity, submissions one by one, in batches and by threads."""
 
-from __future__ import annotations
-
 import inspect
 import random
 import shutil

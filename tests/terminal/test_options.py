@@ -1,7 +1,5 @@
 """The typed values of the options, without a run of a command, and the words of errors: parameters become options."""
 
-from __future__ import annotations
-
 import argparse
 import copy
 import json

@@ -4,8 +4,6 @@ Real packages make what users have. `producer` makes the rest: every layout at a
 and a ledger of the memory that is released. The content of a batch is read back byte for byte.
 """
 
-from __future__ import annotations
-
 import gc
 import re
 import sys

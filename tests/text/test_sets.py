@@ -3,8 +3,6 @@
 None of these may change a similarity, so the expected values are always those of reference.py.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import struct

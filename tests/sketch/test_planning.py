@@ -237,21 +237,6 @@ def test_printed_plan():
     assert str(unfiltered).splitlines()[-1].endswith(f"with probability {unfiltered.probability(0.8):.4f}")
 
 
-def test_a_plan_in_place_of_a_recall():
-    """A plan gives the same result as its recall passed alone, with each kind of verification."""
-    texts = pairs_of_texts(80, 100, 300)
-    for threshold, recall, count in ((0.8, 0.99, 128), (0.7, 0.9, 64)):
-        plan = lsh.plan(threshold, recall, count)
-        by_recall = lsh.deduplicate(texts, threshold, recall=recall, shingles=WORDS, num_seeds=count)
-        by_plan = lsh.deduplicate(texts, threshold, bands=plan, shingles=WORDS)
-        assert by_plan.removed.tolist() == by_recall.removed.tolist() != []
-        assert by_plan.parameters == by_recall.parameters
-        assert by_plan.parameters["plan"] == plan
-        pairs = list(lsh.find_pairs(texts, threshold=threshold, bands=plan, shingles=WORDS))
-        assert pairs == list(lsh.find_pairs(texts, threshold=threshold, recall=recall, shingles=WORDS, num_seeds=count))
-    assert lsh.deduplicate(texts, bands=lsh.plan().bands).parameters["plan"] is None
-
-
 SHORT_TEXTS = ["red green blue white", "red green blue black", "one two three four"]
 
 

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 import pytest
-from reading import DOCUMENTS, HEADS, TEXTS, file_of, kept, pack, refusal, texts, unpack
+from reading import DOCUMENTS, HEADS, TEXTS, file_of, kept, pack, refusal, texts
 
 from lsh import files
 from lsh.storage import compression
@@ -76,13 +76,6 @@ def test_a_given_format_wins_over_the_name(tmp_path, format, name, packed):
     data = pack(HEADS.get(format, b"") + b"".join(DOCUMENTS[format]), packed)
     given = files.Format.from_string(f"{format}.{packed}".rstrip("."))
     assert texts(file_of(tmp_path, name.format(format), data), given) == TEXTS[format]
-
-
-@pytest.mark.parametrize("name", ["out", "out.part", "out.txt.gz", "out.gz", "out.xz"])
-def test_the_name_of_the_target_decides_how_it_is_compressed(tmp_path, name):
-    path = file_of(tmp_path, "in.txt.bz2", pack(b"one\ntwo\n", "bz2"))
-    packed = name.rpartition(".")[2] if name.endswith(("gz", "xz")) else ""
-    assert unpack(kept(path, [True, False], tmp_path / name), packed) == b"one\n"
 
 
 @pytest.mark.few(1)

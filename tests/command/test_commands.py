@@ -13,6 +13,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import reference
+from reading import write_records
 from running import SAMPLE, done, lsh, process, refused, rows, sample
 
 import lsh as package
@@ -204,9 +205,7 @@ def test_stats(tmp_path):
 def test_stats_of_odd_texts(tmp_path):
     """Equal shingle sets are no exact duplicates; empty texts are, missing ones are not."""
     texts = ["abababab", "ababababab", "abababab", "", "", None, "...", "...", "...!", "é", "e\u0301", "", None, "é"]
-    lines = [json.dumps({"text": text}) + "\n" for text in texts]
-    lines.append('{"id": 7}\n')
-    (tmp_path / "in.jsonl").write_text("".join(lines), encoding="utf-8", newline="\n")
+    write_records(tmp_path / "in.jsonl", [*({"text": text} for text in texts), {"id": 7}])
     found = json.loads(done(tmp_path, "stats", "in.jsonl", "--json", "--ngram", 2, "--unit", "word"))
     present = [text for text in texts if text is not None]
     expected = {"documents": 15, "missing": 3, "empty": 3, "without_shingles": 6, "shingled": len(present)}

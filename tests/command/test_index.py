@@ -31,7 +31,7 @@ def text(number: int) -> str:
 
 
 def write_lines(path: Path, numbers: range) -> None:
-    path.write_text("".join(json.dumps({"id": f"d{i}", "text": text(i)}) + "\n" for i in numbers), encoding="utf-8")
+    write_records(path, [{"id": f"d{i}", "text": text(i)} for i in numbers])
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ def test_old_documents_expire(tmp_path):
     said = lsh(tmp_path, "index", "expire", "x.index", "--before", SECONDS[1]).stderr
     assert said == b"0 documents removed, 1 in the index, none of them with a time (--time-field of lsh index add)\n"
     lines = [{"id": f"d{i}", "text": text(i), "at": at} for i, at in enumerate([*SECONDS, None, "1704067200.25"])]
-    (tmp_path / "x.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    write_records(tmp_path / "x.jsonl", lines)
     options = ["--time-field", "at", "--field", "text", "-v"]
     assert b"x.jsonl" not in lsh(tmp_path, "index", "add", "x.index", "x.jsonl", *options).stderr
     with Index.open(tmp_path / "x.index") as index:

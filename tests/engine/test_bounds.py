@@ -1,7 +1,6 @@
 """A bound of memory is kept, or an error names the least one; temporary files are in the folder that is named."""
 
 import errno
-import json
 import os
 import platform
 import re
@@ -15,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from reading import write_records
 from running import done, environment, refused
 
 import lsh
@@ -318,8 +318,7 @@ def test_the_folder_of_the_command(small, tmp_path):
 def test_what_the_command_notes_of_each_document_is_in_files(small, tmp_path, command):
     """Sizes and sources, for a report and for the figures of `lsh stats`."""
     texts = [f"{text}{'.' * (i % 7)}" for i, text in enumerate(TEXTS)] + TEXTS[:9]
-    lines = (json.dumps({"text": text, "site": f"site {i % 3}"}) for i, text in enumerate(texts))
-    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    write_records(tmp_path / "in.jsonl", [{"text": text, "site": f"site {i % 3}"} for i, text in enumerate(texts)])
     bound = ["--max-memory", "1MB", "--temp-dir", "temporary"]
     (tmp_path / "temporary").mkdir()
     pages = [done(tmp_path, *command, "in.jsonl", *options).decode() for options in ([], bound)]

@@ -13,8 +13,6 @@ Of a test with many cases, ``@pytest.mark.few(n)`` leaves n that are fast; the o
 than `MANY` slow cases of a test, every second one gets the mark ``full``, too: only `.ci/run --full` runs these.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import gzip
 import json
@@ -34,7 +32,7 @@ from running import DOCUMENTS
 MAX_WORKERS = 8  # more take longer to start than they save
 _STDERR = pytest.StashKey[int]()
 MANY = 6  # slow cases of a test
-TIMEOUT = 240.0  # seconds; the tests of larger corpora, with LSH_TEST_FULL, have no limit
+TIMEOUT = 240.0  # seconds; with LSH_TEST_FULL there is no limit
 
 
 @pytest.hookimpl(tryfirst=True)  # runs before the hook of pytest-xdist, which starts the workers

@@ -5,8 +5,6 @@ variable LSH_SIMD chooses the level; test_levels runs the script once per level 
 generators. Only the words depend on Unicode tables, and every version of Unicode has their letters.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

@@ -1,7 +1,5 @@
 """A TCP proxy in front of an HTTP server: it notes the requests, and cuts connections in the middle."""
 
-from __future__ import annotations
-
 import re
 import socket
 import struct

@@ -1,7 +1,5 @@
 """Pairs of texts of known similarity, and tests of binomial counts, for the tests of accuracy."""
 
-from __future__ import annotations
-
 import math
 import random
 from statistics import NormalDist

@@ -5,8 +5,6 @@ writes the file again; do that only where a change of results is wanted, and say
 those of LSH_DATA, and others that are generated here from fixed seeds.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

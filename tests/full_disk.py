@@ -1,7 +1,5 @@
 """A simulated disk that is full after a given number of bytes, for tests of safe writing."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """Small indexes for tests: their settings, texts and contents, and limits that make few documents fill files."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

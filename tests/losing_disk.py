@@ -5,8 +5,6 @@ left after a loss of power into another folder: the content of each file at its 
 writes, under the names at the last sync of the folder, with any of the later changes of names.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import random
@@ -47,7 +45,7 @@ class Content:
 class LosingFile(DiskFile):
     """A file of a `LosingDisk`."""
 
-    def __init__(self, disk: LosingDisk, path: str, file: DiskFile, content: Content) -> None:
+    def __init__(self, disk: "LosingDisk", path: str, file: DiskFile, content: Content) -> None:
         super().__init__(file._descriptor, file.size, path)
         self.disk, self.path, self.content = disk, path, content
 

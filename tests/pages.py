@@ -1,7 +1,5 @@
 """Pages of HTML as tests look at them: parsed, and in a browser."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -5,8 +5,6 @@ counts the exported and the released structs. It overwrites buffers at their rel
 pointers too long reads invalid data. https://arrow.apache.org/docs/format/CDataInterface.html
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import struct
@@ -78,8 +76,8 @@ class Node:
     buffers: tuple[bytes | None, ...] = ()
     offset: int = 0
     nulls: int = -1
-    children: tuple[Node, ...] = ()
-    dictionary: Node | None = None
+    children: tuple["Node", ...] = ()
+    dictionary: "Node | None" = None
     name: str = ""
     flags: int = 0
 
@@ -114,7 +112,7 @@ class Ledger:
         return self.out == 0 and set(self.released.values()) <= {1}
 
 
-ALIVE: list[Producer] = []  # C code may hold pointers to their callbacks at any time
+ALIVE: "list[Producer]" = []  # C code may hold pointers to their callbacks at any time
 
 
 class Producer:
@@ -147,11 +145,10 @@ class Producer:
             GetLastError(lambda _: None if reason is None else ctypes.cast(self.words, ADDRESS).value),
         ]
         self.words = ctypes.create_string_buffer(reason or b"")
-        setattr(
-            self,
-            "__arrow_c_stream__" if stream or len(nodes) > 1 else "__arrow_c_array__",
-            self.stream_capsule if stream or len(nodes) > 1 else self.array_capsules,
-        )
+        if stream or len(nodes) > 1:
+            self.__arrow_c_stream__ = self.stream_capsule
+        else:
+            self.__arrow_c_array__ = self.array_capsules
 
     # The methods that a consumer calls.
 

@@ -3,8 +3,6 @@
 The expected bytes are written by hand, or by the reference library of a format.
 """
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip
@@ -64,18 +62,28 @@ def unpack(data: bytes, packed: str) -> bytes:
     return {"": bytes, "gz": gzip.decompress, "bz2": bz2.decompress, "xz": lzma.decompress}[packed](data)
 
 
+def write_table(path: Path, table: Any, group: int = 1000) -> None:
+    """Write a table of pyarrow in the format that the name says."""
+    from pyarrow import feather, parquet
+
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path, row_group_size=group)
+    else:
+        feather.write_feather(table, str(path), compression="uncompressed", chunksize=group)
+
+
+def read_table(path: Path) -> Any:
+    from pyarrow import feather, parquet
+
+    return (parquet.read_table if path.suffix == ".parquet" else feather.read_table)(str(path))
+
+
 def write_records(path: Path, rows: list[dict[str, Any]], *, header: bool = True, group: int = 1000) -> str:
     """Write records in the format that the name says, perhaps packed; return the name."""
     form, _, packed = path.name.partition(".")[2].partition(".")
     if form in ("parquet", "arrow"):
         pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-        from pyarrow import feather, parquet
-
-        table = pyarrow.Table.from_pylist(rows)
-        if form == "parquet":
-            parquet.write_table(table, path, row_group_size=group)
-        else:
-            feather.write_feather(table, str(path), compression="uncompressed", chunksize=group)
+        write_table(path, pyarrow.Table.from_pylist(rows), group)
         return path.name
     target = io.StringIO()
     if form == "jsonl":

@@ -7,8 +7,6 @@ The module does not import the library. The tests compare the two, so a fault pa
 numpy is used in `seed_values` only, which is defined by numpy's generator.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import math

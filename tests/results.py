@@ -1,7 +1,5 @@
 """What a `lsh.Deduplication` says, in plain values."""
 
-from __future__ import annotations
-
 import numpy
 
 

@@ -5,8 +5,6 @@
 bytes. `done` requires success; `refused` requires an error on one line. The expected output is in the tests.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

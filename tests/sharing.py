@@ -5,8 +5,6 @@ process, so that they also share what it makes at its first use; the results are
 without a GIL the threads really run at once. test_threads.py runs both the script and `compare`.
 """
 
-from __future__ import annotations
-
 import pickle
 import random
 import sys

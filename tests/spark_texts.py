@@ -1,6 +1,4 @@
-"""A corpus for the tests of `lsh.spark`: planted chains, stars, copies and texts of a template."""
-
-from __future__ import annotations
+"""A corpus for the tests of `lsh.spark` and of pipelines: planted chains, stars, copies and texts of a template."""
 
 import random
 

@@ -6,8 +6,6 @@ marks that combine with the preceding character, the rare white space of `\\s`, 
 The environment variable LSH_TEST_PROFILE names a profile. Each profile multiplies the number of examples of every test.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any
 
@@ -74,12 +72,5 @@ def alike(draw) -> tuple[str | bytes, str | bytes]:
 
 units = st.sampled_from(["byte", "char", "word"])
 shingle_sizes = st.one_of(st.integers(1, 10), st.integers(1, 40))
-normalisations = st.fixed_dictionaries(
-    {},
-    optional={
-        "normalize": st.sampled_from([None, "NFC", "NFKC"]),
-        "lowercase": st.booleans(),
-        "strip_punctuation": st.booleans(),
-        "collapse_whitespace": st.booleans(),
-    },
-)
+flags = dict.fromkeys(("lowercase", "strip_punctuation", "collapse_whitespace"), st.booleans())
+normalisations = st.fixed_dictionaries({}, optional={"normalize": st.sampled_from([None, "NFC", "NFKC"]), **flags})

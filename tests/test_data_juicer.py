@@ -1,8 +1,5 @@
 """`lsh.adapters.data_juicer`: recipes, run by Data-Juicer's own program, against `lsh dedup` and `lsh.deduplicate`."""
 
-from __future__ import annotations
-
-import json
 import re
 import shutil
 import subprocess
@@ -10,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import SAMPLE, environment
+from reading import write_records
+from running import SAMPLE, done, environment, json_lines
 
 import lsh
 from lsh.adapters import data_juicer
@@ -32,7 +30,7 @@ def run(recipe: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
 
 
 def ids(path: Path) -> list[str]:
-    return [json.loads(line)["id"] for line in path.read_text(encoding="utf-8").splitlines()]
+    return [record["id"] for record in json_lines(path.read_bytes())]
 
 
 @needs_data_juicer
@@ -41,18 +39,17 @@ def test_the_recipes_of_the_page(tmp_path):
     stars = [number * 7919 % 97 for number in range(len(rows))]
     records = [{"id": name, "text": text, "stars": star} for (name, text), star in zip(rows, stars)]
     (tmp_path / INPUT).parent.mkdir(parents=True)
-    (tmp_path / INPUT).write_text("".join(json.dumps(one) + "\n" for one in records))
+    write_records(tmp_path / INPUT, records)
     example, parameters = re.findall("```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert f"$ {Path(str(PROGRAM)).name} --config dedup.yaml\n" in PAGE.read_text(encoding="utf-8")
 
     result = run(example, tmp_path)
     assert result.returncode == 0, result.stdout.decode()[-3000:] + result.stderr.decode()[-3000:]
-    dedup = [sys.executable, "-m", "lsh", "dedup", INPUT, "-o", "kept.jsonl", "--threshold", "0.8", "-q"]
-    subprocess.run(dedup, cwd=tmp_path, env=environment(), check=True)
+    done(tmp_path, "dedup", INPUT, "-o", "kept.jsonl", "--threshold", "0.8", "-q")
     assert ids(tmp_path / OUTPUT) == ids(tmp_path / "kept.jsonl")
     (trace,) = tmp_path.glob("outputs/**/trace/duplicate-lsh_deduplicator.jsonl")
     texts = [text for _, text in rows]
-    first, second = json.loads(trace.read_text(encoding="utf-8").splitlines()[0]).values()
+    first, second = json_lines(trace.read_bytes())[0].values()
     assert first["id"] in ids(tmp_path / OUTPUT)
     assert lsh.jaccard(first["text"], second["text"]) >= 0.8
 

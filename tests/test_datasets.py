@@ -1,7 +1,5 @@
 """Columns of Hugging Face's package ``datasets``, read by their Arrow table, and `lsh.adapters.datasets`."""
 
-from __future__ import annotations
-
 import doctest
 import random
 import subprocess

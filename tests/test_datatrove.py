@@ -1,7 +1,5 @@
 """`lsh.adapters.datatrove`: its steps, and whole pipelines of datatrove's executor, against `lsh.deduplicate`."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -12,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from running import environment
+from running import done, environment, json_lines
+from spark_texts import corpus, words
 
 import lsh
 from lsh.adapters import datatrove as adapter
@@ -23,17 +22,6 @@ from datatrove.data import Document
 
 KILLS = 50 if os.environ.get("LSH_TEST_FULL") else 5
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "datatrove.md"
-
-
-def texts(count: int) -> list[str]:
-    draw = random.Random(count)
-    words = [f"word{number}" for number in range(500)]
-    found = [" ".join(draw.choices(words, k=draw.randint(0, 60))) for _ in range(count // 2)]
-    while len(found) < count:
-        copy = draw.choice(found).split()
-        found.append(" ".join(copy[:-2] + draw.choices(words, k=2 * draw.randrange(2))))
-    draw.shuffle(found)
-    return found
 
 
 def stars(number: int) -> float:
@@ -67,7 +55,7 @@ def test_the_documents_of_the_library_stay(tmp_path, monkeypatch, keep, count, o
     """In the order of the files, whatever the number of tasks and parts, and how often a task writes."""
     for name, size in (("HELD_BYTES", others << 14), ("LINKS", others)):
         monkeypatch.setattr(f"lsh.stages.shared.{name}", size)
-    documents = texts(400)
+    documents = corpus(400)
     order = sorted(range(400), key=lambda number: (number % 7, number))
     priority = [stars(number) for number in order] if keep == "stars" else keep
     result = lsh.deduplicate([documents[number] for number in order], 0.7, keep=priority)
@@ -85,7 +73,7 @@ def test_the_documents_of_the_library_stay(tmp_path, monkeypatch, keep, count, o
 def test_an_object_store_has_the_folder_of_a_run():
     import fsspec
 
-    documents = texts(200)
+    documents = corpus(200)
     order = sorted(range(200), key=lambda number: (number % 7, number))
     result = lsh.deduplicate([documents[number] for number in order], 0.7)
     kept = filtered(adapter.LshRun("memory://bucket/run", 0.7, parts=4), shards(documents, 2), 3)
@@ -98,8 +86,8 @@ def test_an_object_store_has_the_folder_of_a_run():
 
 def written(folder: Path) -> list[tuple[str, int]]:
     """The ids of the kept documents, and for how many they stand."""
-    lines = [line for path in sorted((folder / "kept").glob("*.jsonl")) for line in path.read_text().splitlines()]
-    return [(record["id"], record["metadata"]["lsh_copies"]) for record in map(json.loads, lines)]
+    kept = b"".join(path.read_bytes() for path in sorted((folder / "kept").glob("*.jsonl")))
+    return [(record["id"], record["metadata"]["lsh_copies"]) for record in json_lines(kept)]
 
 
 def started(folder: Path) -> subprocess.Popen[bytes]:
@@ -117,7 +105,7 @@ def test_killed_pipelines_go_on(tmp_path):
     program = PAGE.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
     (tmp_path / "program.py").write_text(program)
     (tmp_path / "in").mkdir()
-    documents = filter(None, texts(640))  # datatrove's readers drop empty ones
+    documents = filter(None, corpus(640))  # datatrove's readers drop empty ones
     lines = [json.dumps({"id": f"d{number}", "text": text}) for number, text in enumerate(documents)][:600]
     assert len(lines) == 600
     for number in range(3):
@@ -135,26 +123,13 @@ def test_killed_pipelines_go_on(tmp_path):
             process.wait()
     assert started(folder).wait(120) == 0
     assert written(folder) == expected
-    command = [
-        sys.executable,
-        "-m",
-        "lsh",
-        "dedup",
-        "in",
-        "-o",
-        "out.jsonl",
-        "--threshold",
-        "0.8",
-        "--add-copies",
-        "-q",
-    ]
-    subprocess.run(command, cwd=tmp_path, env=environment(), check=True)
-    kept = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    done(tmp_path, "dedup", "in", "-o", "out.jsonl", "--threshold", "0.8", "--add-copies", "-q")
+    kept = json_lines((tmp_path / "out.jsonl").read_bytes())
     assert [(record["id"], record["copies"]) for record in kept] == expected
 
 
 def test_a_step_that_is_left_out_is_an_error(tmp_path):
-    documents = [Document(text, str(number)) for number, text in enumerate(texts(20))]
+    documents = [Document(text, str(number)) for number, text in enumerate(corpus(20))]
     run = adapter.LshRun(tmp_path / "work", parts=4)
     with pytest.raises(ValueError, match="is of no run: the step 'sketch' comes first"):
         adapter.LshLink(run)()
@@ -175,10 +150,10 @@ def test_a_step_that_is_left_out_is_an_error(tmp_path):
 
 
 def test_documents_that_are_like_those_of_an_index(tmp_path):
-    known = texts(50)
+    known = [words(random.Random(number), 10) for number in range(50)]
     with lsh.Index.create(tmp_path / "known", threshold=0.8) as index:
         index.add_docs(known, [f"k{number}" for number in range(50)])
-    near = known[3] + " more"
+    near = known[3] + " and more"
     documents = [Document(text, str(number)) for number, text in enumerate([near, "a text of its own", known[7]])]
 
     def stay(*options):

@@ -1,7 +1,5 @@
 """`lsh.adapters.dolma`: its attributes against the library, and what dolma's mixer makes of them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import SAMPLE, environment
+from running import SAMPLE, done, environment, json_lines
 
 import lsh
 from lsh.adapters.dolma import tag_duplicates, tag_passages
@@ -50,7 +48,7 @@ def lines(folder: str) -> list[dict]:
     """The records in the files of a folder, in the order of their paths."""
     paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
     texts = [gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes() for path in paths]
-    return [json.loads(line) for line in b"".join(texts).splitlines()]
+    return json_lines(b"".join(texts))
 
 
 @pytest.mark.skipif(DOLMA is None, reason="dolma is not installed; see .ci/requirements-pipelines.txt")
@@ -65,9 +63,9 @@ def test_the_page(records):
         program = sys.executable if command[0] == "python" else str(DOLMA)
         result = subprocess.run([program, *command[1:]], env=environment(), capture_output=True, timeout=100)
         assert result.returncode == 0, result.stderr.decode()
-    dedup = [sys.executable, "-m", "lsh", "dedup", "corpus/documents", "-o", "kept.jsonl", "--threshold", "0.8", "-q"]
-    subprocess.run([*dedup, "--format", "jsonl"], env=environment(), check=True)
-    kept = [json.loads(line) for line in Path("kept.jsonl").read_text(encoding="utf-8").splitlines()]
+    dedup = ["corpus/documents", "-o", "kept.jsonl", "--threshold", "0.8", "-q", "--format", "jsonl"]
+    done(Path(), "dedup", *dedup)
+    kept = json_lines(Path("kept.jsonl").read_bytes())
     unique = {one["id"]: one["text"] for one in lines("unique/documents")}
     assert unique == {one["id"]: one["text"] for one in kept}
     assert len(unique) < len(records)

@@ -6,8 +6,6 @@ The sources are read as text, so the checks find errors that have no effect at r
 invalid sources, to prove that it can fail. A new process lists the modules that `import lsh` loads.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re
@@ -298,12 +296,10 @@ def loaded(folder: Path, first: str, then: str) -> set[str]:
 
 
 def test_import_loads_numpy_and_the_standard_library(tmp_path):
-    names = {name.partition(".")[0] for name in loaded(tmp_path, "import numpy", "import lsh")}
-    assert {name for name in names if "cython" not in name} <= {"lsh", "numpy", *sys.stdlib_module_names}
-
-
-def test_import_loads_nothing_that_few_need(tmp_path):
+    """And nothing that few need."""
     names = loaded(tmp_path, "import numpy", "import lsh")
+    first = {name.partition(".")[0] for name in names}
+    assert {name for name in first if "cython" not in name} <= {"lsh", "numpy", *sys.stdlib_module_names}
     assert names & LAZY == set()
     assert names & {module for module in MODULES if floor_of(module)[0] > BESIDE["lsh"]} == set()
     assert names & WHEN_USED == set()

@@ -4,8 +4,6 @@ The levels are compared over the corpus of corpus.py. Each level has its own pro
 All levels could be wrong in the same way: test_hasher.py and test_fss.py compare with the slow reference code.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

@@ -1,10 +1,7 @@
 """`lsh.adapters.nemo`: the programs of the page, with NeMo Curator's own removal, against `lsh dedup`."""
 
-from __future__ import annotations
-
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -12,7 +9,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from reading import write_records
 from running import done, environment
+from spark_texts import corpus
 
 import lsh
 from lsh.adapters import nemo as adapter
@@ -27,26 +26,12 @@ TUTORIAL = ("seed=42", "minhashes_per_band=13", "bands_per_iteration=10")
 TUTORIAL += ("read_kwargs=None", "cache_kwargs=None", "write_kwargs=None")
 
 
-def texts(count: int) -> list[str]:
-    draw = random.Random(count)
-    words = [f"word{number}" for number in range(500)]
-    found = [" ".join(draw.choices(words, k=draw.randint(4, 60))) for _ in range(count // 3)]
-    while len(found) < count:
-        copy = draw.choice(found).split()
-        found.append(" ".join(copy[:-1] + draw.choices(words, k=2 * draw.randrange(2))))
-    draw.shuffle(found)
-    return found
-
-
 def written(folder: Path, kind: str) -> None:
-    rows = [{"id": f"d{number}", "text": text} for number, text in enumerate(texts(600))]
+    rows = [{"id": f"d{number}", "text": text} for number, text in enumerate(corpus(600))]
     for name, size in SIZES.items():
         path, part = folder / name.format(kind), [rows.pop() for _ in range(size)]
         path.parent.mkdir(parents=True, exist_ok=True)
-        if kind == "jsonl":
-            path.write_text("".join(json.dumps(row) + "\n" for row in part))
-        else:
-            pandas.DataFrame(part).to_parquet(path, index=False, row_group_size=64)
+        write_records(path, part, group=64)
 
 
 def run(folder: Path, program: str) -> None:
@@ -71,7 +56,7 @@ def run(folder: Path, program: str) -> None:
 def test_their_removal_removes_what_the_command_does(tmp_path, kind):
     written(tmp_path / "in", kind)
     with lsh.Index.create(tmp_path / "known", threshold=0.8) as index:
-        index.add_docs(texts(600)[:50], [f"k{number}" for number in range(50)])
+        index.add_docs(corpus(600)[:50], [f"k{number}" for number in range(50)])
     blocks = [part.partition("```")[0] for part in PAGE.split("```python\n")[1:]]
     program, options = blocks[0] + textwrap.indent(blocks[1], " " * 8), ["--ngram", 24]
     if kind == "jsonl":

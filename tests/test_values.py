@@ -5,8 +5,6 @@ copied; equal values behave alike, however they were made. The table `BAD` has v
 `deduplicate` is given each of them, and every other function one for each of its parameters.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import enum

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Check what the sources and the pages of docs/ have in common: messages, docstrings, names in signatures, and links.
+"""Check sources and pages of docs/: messages, docstrings, names in signatures, links, and extensions of C.
 
 `python tools/check_code.py`. It imports the installed package, and runs no example: tests/test_docs.py does.
 """
@@ -277,6 +277,22 @@ def check_the_aliases_are_those_of_the_signatures() -> None:
     modules = [lsh, *(importlib.import_module(f"lsh.{one}") for one in MODULES)]
     named = {one for module in modules for function in signatures(module) for one in annotated(function)}
     assert set(lsh.typing.__all__) - named - parts == set()
+
+
+# ---- C ----
+
+# How gcc and clang extend C. Microsoft's compiler has none of these.
+EXTENSIONS = re.compile(
+    r"__builtin_\w+|__attribute__|__int128|vector_size|__asm__|__atomic_\w+|__extension__|\btypeof\b"
+)
+
+
+def check_extensions_of_c_are_in_two_files() -> None:
+    paths = [path for ending in ("*.c", "*.h") for path in (checks.ROOT / "lsh").rglob(ending)]
+    found = {path.name: names for path in paths if (names := EXTENSIONS.findall(path.read_text("utf-8")))}
+    assert set(found) == {"dispatch.c", "target.h"}, found
+    assert found["dispatch.c"] == ["__asm__"], found
+    assert len(paths) > 20
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Check what `docs/` shows beside words: the picture of the README, the figures, and the outputs of notebooks.
 
-Needs matplotlib. `.ci/run` builds the site itself; `tests/report/test_looks.py` draws the picture again.
+Needs matplotlib. `.ci/run` builds the site itself.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ import base64
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
 import checks
+
+import lsh
 
 DOCS = checks.ROOT / "docs"
 FIGURES = sorted(path.stem for path in (DOCS / "figures").glob("*.svg"))
@@ -63,6 +66,19 @@ def check_texts_end_within_the_picture() -> None:
     for text in parsed.iter(f"{SVG}text"):
         assert float(text.get("x", "")) + float(text.get("textLength", 0)) <= 830 - 24
     assert sum(element.get("class") == "marked" for element in parsed.iter(f"{SVG}rect")) >= 2
+
+
+def check_the_script_draws_the_picture_with_the_figures_of_the_run() -> None:
+    with tempfile.TemporaryDirectory() as temp:
+        made = Path(temp) / "made.svg"
+        subprocess.run([sys.executable, str(DOCS / "picture.py"), str(made)], check=True)
+        assert made.read_bytes().decode("utf-8") == PICTURE
+    sample = (checks.ROOT / "examples" / "sample.tsv").read_text(encoding="utf-8")
+    counts = lsh.deduplicate([line.split("\t")[1] for line in sample.splitlines()], 0.8).summary()
+    words = ["".join(text.itertext()) for text in ElementTree.fromstring(PICTURE).iter(f"{SVG}text")]
+    assert f"{counts['removed']} of {counts['documents']} documents are duplicates" in words
+    assert words[words.index("Documents kept") + 1] == f"{counts['kept']}"
+    assert words[words.index("Recall promised") + 1] == f"{lsh.plan(0.8, 0.99).recall_at(0.8):.3f}"
 
 
 # The figures.

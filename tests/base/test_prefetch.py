@@ -1,7 +1,5 @@
 """Reading ahead: the items in their order, a few at a time, an error in its place, and a thread that ends."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator
@@ -79,7 +77,7 @@ def test_closing_ends_the_thread_and_what_it_reads(asked):
 
 def test_what_fails_to_close_is_an_error_and_no_endless_wait():
     class Items:
-        def __iter__(self) -> Items:
+        def __iter__(self) -> "Items":
             return self
 
         def __next__(self) -> int:

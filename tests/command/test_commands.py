@@ -4,8 +4,6 @@ Expected results come from reference.py, or are computed here. Where a command o
 result of a function, they come from that function. Behaviour that all commands share is in test_main.py.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json
@@ -15,6 +13,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import reference
+from reading import write_records
 from running import SAMPLE, done, lsh, process, refused, rows, sample
 
 import lsh as package
@@ -97,19 +96,21 @@ def test_compare_texts(tmp_path, run):
 
 def test_compare_unpacks(tmp_path):
     """Files are unpacked by the ending of the name, as in other commands; the error for a corrupt file names it."""
-    (tmp_path / "a.txt").write_bytes(A)
-    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(NEAR))
-    (tmp_path / "b.BZ2").write_bytes(bz2.compress(NEAR))
-    (tmp_path / "b.txt").write_bytes(NEAR)
-    expected = done(tmp_path, "compare", "a.txt", "b.txt", "--json")
-    for name in ("b.txt.gz", "b.BZ2"):
-        assert done(tmp_path, "compare", "a.txt", name, "--json") == expected
-    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(NEAR)[:-3])
-    assert "b.txt.gz: " in refused(tmp_path, "compare", "a.txt", "b.txt.gz")
-    (tmp_path / "b.txt").write_bytes(gzip.compress(NEAR))
-    assert "b.txt: it is compressed by gzip; unpack it or name it *.gz" in refused(
-        tmp_path, "compare", "a.txt", "b.txt"
-    )
+    packed = gzip.compress(NEAR)
+    files = {
+        "a.txt": A,
+        "b.txt": NEAR,
+        "b.txt.gz": packed,
+        "b.BZ2": bz2.compress(NEAR),
+        "c.gz": packed[:-3],
+        "c": packed,
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    same = {done(tmp_path, "compare", "a.txt", name, "--json") for name in ("b.txt", "b.txt.gz", "b.BZ2")}
+    assert len(same) == 1
+    assert "c.gz: " in refused(tmp_path, "compare", "a.txt", "c.gz")
+    assert "c: it is compressed by gzip; unpack it or name it *.gz" in refused(tmp_path, "compare", "a.txt", "c")
 
 
 def test_plan_for_machines(tmp_path):
@@ -204,9 +205,7 @@ def test_stats(tmp_path):
 def test_stats_of_odd_texts(tmp_path):
     """Equal shingle sets are no exact duplicates; empty texts are, missing ones are not."""
     texts = ["abababab", "ababababab", "abababab", "", "", None, "...", "...", "...!", "é", "e\u0301", "", None, "é"]
-    lines = [json.dumps({"text": text}) + "\n" for text in texts]
-    lines.append('{"id": 7}\n')
-    (tmp_path / "in.jsonl").write_text("".join(lines), encoding="utf-8", newline="\n")
+    write_records(tmp_path / "in.jsonl", [*({"text": text} for text in texts), {"id": 7}])
     found = json.loads(done(tmp_path, "stats", "in.jsonl", "--json", "--ngram", 2, "--unit", "word"))
     present = [text for text in texts if text is not None]
     expected = {"documents": 15, "missing": 3, "empty": 3, "without_shingles": 6, "shingled": len(present)}

@@ -1,7 +1,5 @@
 """`lsh contained`: what `find_contained` finds is in the tables, and is left out, cut or marked in the documents."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random
@@ -10,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reading import write_records
 from running import SAMPLE, contents, done, json_lines, refused, rows, sample
 from running import lsh as run
 
@@ -35,20 +34,18 @@ def corpus(tmp_path):
     for name, own in zip(SHARDS, (lines[:50], lines[50:])):
         (tmp_path / name).write_bytes(gzip.compress("".join(f" {line}\n" for line in own).encode()))
     (tmp_path / "q.tsv").write_text("".join(f"q{i}\t{item}\n" for i, item in enumerate(ITEMS[:20])))
-    more = [json.dumps({"id": i, "text": one}) + "\n" for i, one in enumerate(ITEMS[20:])]
-    (tmp_path / "more.jsonl").write_text("".join(more))
+    write_records(tmp_path / "more.jsonl", [{"id": i, "text": one} for i, one in enumerate(ITEMS[20:])])
     return tmp_path
 
 
 def written(folder: Path, *options: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The records of OUTPUT, and the counts."""
-    names = [*(f"o/{name}" for name in SHARDS)]
+    names = [f"o/{name}" for name in SHARDS]
     for name in names:
         (folder / name).unlink(missing_ok=True)
     printed = done(folder, "contained", "q.tsv", "--items", "more.jsonl", *SHARDS, "-o", "o/", "--json", *options)
-    return [one for name in names for one in json_lines(gzip.decompress((folder / name).read_bytes()))], json.loads(
-        printed
-    )
+    records = [one for name in names for one in json_lines(gzip.decompress((folder / name).read_bytes()))]
+    return records, json.loads(printed)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 Expected matches come from reference.py and from the library, expected times are computed here.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -33,7 +31,7 @@ def text(number: int) -> str:
 
 
 def write_lines(path: Path, numbers: range) -> None:
-    path.write_text("".join(json.dumps({"id": f"d{i}", "text": text(i)}) + "\n" for i in numbers), encoding="utf-8")
+    write_records(path, [{"id": f"d{i}", "text": text(i)} for i in numbers])
 
 
 @pytest.fixture
@@ -53,9 +51,8 @@ def test_create(tmp_path):
         assert index.plan == package.plan(0.6, 0.9, num_seeds=64)
         assert (index.info()["sketch"], index.info()["texts"], index.info()["period"]) == ("full", True, 43200.0)
     done(tmp_path, "index", "create", "b.index", "--bands", "20x6", "--threshold", "0.75")
-    assert (
-        done(tmp_path, "index", "create", "c.index", "--bands", "80x3", "--screen", "--recommend", "0.4", "-q") == b""
-    )
+    options = ["--bands", "80x3", "--screen", "--recommend", "0.4", "-q"]
+    assert done(tmp_path, "index", "create", "c.index", *options) == b""
     with Index.open(tmp_path / "b.index") as index, Index.open(tmp_path / "c.index") as screen:
         assert (index.bands, index.threshold) == (package.Bands(20, 6), 0.75)
         assert (screen.bands, screen.threshold) == (package.Bands(80, 3), 0.4)
@@ -163,9 +160,8 @@ def test_ids_of_other_types_are_printed(tmp_path):
     assert list(Index.open(tmp_path / "x.index")) == ["é", -7, "7x", "\ud800"]
     done(tmp_path, "index", "remove", "x.index", "--ids", "-", stdin=b"-7\n\xc3\xa9\n\xed\xa0\x80\n")
     assert list(Index.open(tmp_path / "x.index")) == ["7x"]
-    assert "2 ids not in the index: '\\udcff', '\\ud801'" in refused(
-        tmp_path, "index", "remove", "x.index", "--ids", "-", stdin=b"\xff\n\xed\xa0\x81\n"
-    )
+    message = refused(tmp_path, "index", "remove", "x.index", "--ids", "-", stdin=b"\xff\n\xed\xa0\x81\n")
+    assert "2 ids not in the index: '\\udcff', '\\ud801'" in message
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
@@ -241,12 +237,10 @@ def test_old_documents_expire(tmp_path):
     ):
         assert message in lsh(tmp_path, "index", "expire", "x.index", *cut).stderr.decode()
         assert list(Index.open(tmp_path / "x.index")) == left
-    result = lsh(tmp_path, "index", "expire", "x.index", "--before", SECONDS[1])
-    assert result.stderr == (
-        b"0 documents removed, 1 in the index, none of them with a time (--time-field of lsh index add)\n"
-    )
+    said = lsh(tmp_path, "index", "expire", "x.index", "--before", SECONDS[1]).stderr
+    assert said == b"0 documents removed, 1 in the index, none of them with a time (--time-field of lsh index add)\n"
     lines = [{"id": f"d{i}", "text": text(i), "at": at} for i, at in enumerate([*SECONDS, None, "1704067200.25"])]
-    (tmp_path / "x.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    write_records(tmp_path / "x.jsonl", lines)
     options = ["--time-field", "at", "--field", "text", "-v"]
     assert b"x.jsonl" not in lsh(tmp_path, "index", "add", "x.index", "x.jsonl", *options).stderr
     with Index.open(tmp_path / "x.index") as index:

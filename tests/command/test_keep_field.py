@@ -1,8 +1,9 @@
-"""`lsh dedup --keep-field`: of similar documents, the one with the highest or lowest number or date is kept."""
+"""`lsh dedup --keep-field`: of similar documents, the one with the highest or lowest number or date is kept.
 
-from __future__ import annotations
+And the values by which documents are ranked: dates in microseconds, and many values read as one by one.
+"""
 
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from reading import write_records
+from reading import read_table, write_records, write_table
 from running import done, refused
 
 from lsh.base.budget import MemoryBudget
@@ -90,8 +91,6 @@ def test_a_bad_value_is_a_bad_line(tmp_path, format):
 
 def test_rows_of_a_table(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import feather, parquet
-
     for number, (column, expected) in enumerate(
         [
             (pyarrow.array([datetime(2024, 1, day, tzinfo=timezone.utc) for day in (1, 2, 3)]), [2]),
@@ -108,18 +107,14 @@ def test_rows_of_a_table(tmp_path):
             (pyarrow.array([True, False, True]), "column 'when' must hold strings, numbers or dates, got bool"),
         ]
     ):
-        name = f"{number}.parquet"
+        name = f"{number}.{'arrow' if number % 2 else 'parquet'}"
         table = pyarrow.table({"text": [TEXTS[0]] * 3, "when": column})
-        with pyarrow.ipc.new_file(tmp_path / name.replace("parquet", "arrow"), table.schema) as target:
-            target.write(table)
-        parquet.write_table(table, tmp_path / name)
-        name = name.replace("parquet", "arrow") if number % 2 else name
+        write_table(tmp_path / name, table)
         if isinstance(expected, str):
             assert expected in refused(tmp_path, "dedup", name, "-o", f"x-{name}", "--keep-field", "when")
         else:
             done(tmp_path, "dedup", name, "-o", f"out-{name}", "--keep-field", "when", "-q")
-            read = feather.read_table if name.endswith("arrow") else parquet.read_table
-            assert read(tmp_path / f"out-{name}").to_pydict() == table.take(expected).to_pydict()
+            assert read_table(tmp_path / f"out-{name}").to_pydict() == table.take(expected).to_pydict()
 
 
 WHOLE = st.integers(-(2**63) + 1, 2**63 - 1)
@@ -140,3 +135,33 @@ def test_numbers_have_their_order(parts, reverse):
     found = priorities.values().tolist()
     order = range(len(values))
     assert sorted(order, key=expected.__getitem__) == sorted(order, key=found.__getitem__)
+
+
+TIMES = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.none() | st.just(timezone.utc))
+
+
+@given(st.lists(TIMES, min_size=1, max_size=5), st.integers(-14 * 60, 14 * 60))
+@strategies.examples(60)
+def test_dates_are_microseconds(times, minutes):
+    """Both ways to read dates give the microseconds since 1970, in any zone."""
+    start = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    expected = [(time.replace(tzinfo=timezone.utc) - start) // timedelta(microseconds=1) for time in times]
+    written = [time.isoformat().replace("+00:00", "Z") for time in times]
+    assert [Ranking("d").one(text) for text in written] == expected
+    found = Ranking("d").many([text.encode() for text in written])
+    assert found is not None
+    assert found.tolist() == expected
+    zone = timezone(timedelta(minutes=minutes))
+    moved = [time.replace(tzinfo=timezone.utc).astimezone(zone).isoformat(" ") for time in times]
+    assert [Ranking("d").one(text) for text in moved] == expected
+
+
+@given(
+    st.lists(st.sampled_from([b"1", b"-02", b"+3", b"", b"1\n2", b"1_0", b"x", b"2024-01-01", b"2024-13-01", b"\xff"]))
+)
+@strategies.examples(60)
+def test_many_values_are_those_of_one(values):
+    one, many = Ranking("d"), Ranking("d")
+    found = many.many(values)
+    if found is not None:
+        assert found.tolist() == [one.one(value) for value in values]

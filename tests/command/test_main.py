@@ -3,8 +3,6 @@
 The other tests call `main` in their own process. A few runs here check that a real process does the same.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """`lsh passages`: texts are shortened as `find_passages` says, in every format, and all other bytes stay."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading import write_records
+from reading import read_table, write_records, write_table
 from running import SAMPLE, contents, done, json_lines, process, rows
 
 import lsh as package
@@ -85,8 +83,6 @@ def test_cells_and_lines(tmp_path, form, encoding):
 def test_tables(tmp_path, form):
     """The type of a column stays, also within structs and dictionaries."""
     pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import feather, parquet
-
     texts = [*TEXTS, None]
     columns = {
         "id": pyarrow.array(range(len(texts)), pyarrow.int16()),
@@ -96,15 +92,11 @@ def test_tables(tmp_path, form):
         "deep": pyarrow.array([None if i == 5 else {"k": i, "text": text} for i, text in enumerate(texts)]),
         "bytes": pyarrow.array([text and text.encode() for text in texts]),
     }
-    table = pyarrow.table(columns)
-    (parquet if form == "parquet" else feather).__dict__[f"write_{'table' if form == 'parquet' else 'feather'}"](
-        table, str(tmp_path / f"a.{form}")
-    )
-    read = parquet.read_table if form == "parquet" else feather.read_table
-    before = read(str(tmp_path / f"a.{form}"))
+    write_table(tmp_path / f"a.{form}", pyarrow.table(columns))
+    before = read_table(tmp_path / f"a.{form}")
     for field in ("text", "coded", "view", "deep.text", "bytes"):
         cleaned(tmp_path, f"a.{form}", "--field", field, "--missing", "empty")
-        found = read(str(tmp_path / f"out.a.{form}"))
+        found = read_table(tmp_path / f"out.a.{form}")
         assert found.schema == before.schema
         kept = [i for i, text in enumerate(texts) if not text or LEFT[i]]
         assert found["id"].to_pylist() == kept
@@ -152,17 +144,14 @@ def test_shards_spans_and_marks(tmp_path):
         row = [f"d{one['document']}", one["start"], one["end"], kept, one["kept_start"], one["side"]]
         table.append(list(map(str, row)))
     assert [[cell.decode() for cell in row] for row in rows((tmp_path / "s.tsv").read_bytes())] == table
-    written = [
-        record for name in inputs for record in json_lines(gzip.decompress((tmp_path / "out" / name).read_bytes()))
-    ]
-    assert [record["text"] for record in written] == [text for text in found.cut(texts) if text]
+    data = b"".join(gzip.decompress((tmp_path / "out" / name).read_bytes()) for name in inputs)
+    assert [record["text"] for record in json_lines(data)] == [text for text in found.cut(texts) if text]
     counts, summary = json.loads(printed), found.summary()
     del summary["seconds"]
     assert {name: counts[name] for name in summary} == summary
     done(tmp_path, "passages", *inputs, "-o", "all.jsonl.bz2", "--mark", "cuts", *options)
-    for record, text, i in zip(
-        json_lines(bz2.decompress((tmp_path / "all.jsonl.bz2").read_bytes())), texts, range(400)
-    ):
+    marked = json_lines(bz2.decompress((tmp_path / "all.jsonl.bz2").read_bytes()))
+    for i, (record, text) in enumerate(zip(marked, texts, strict=True)):
         assert record["text"] == text
         own = found.cuts[found.cuts["document"] == i]
         assert [text[start:end].encode() for start, end in record["cuts"]] == [
@@ -171,11 +160,10 @@ def test_shards_spans_and_marks(tmp_path):
 
 
 def test_marks_of_other_formats(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
     for name in ("a.parquet", "a.csv"):
         write_records(tmp_path / name, [{"text": text} for text in TEXTS])
     cleaned(tmp_path, "a.parquet", "--mark", "cuts")
-    cuts = parquet.read_table(str(tmp_path / "out.a.parquet"))["cuts"].to_pylist()
+    cuts = read_table(tmp_path / "out.a.parquet")["cuts"].to_pylist()
     found = list(csv.DictReader(io.StringIO(cleaned(tmp_path, "a.csv", "--mark", "cuts").decode())))
     assert [json.loads(row["cuts"]) for row in found] == cuts
     assert [row["text"] for row in found] == TEXTS

@@ -1,7 +1,5 @@
 """The progress of a command: in bytes of its files on disk (compressed), from the first to the last stage."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

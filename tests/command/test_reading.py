@@ -1,7 +1,5 @@
 """Input of the commands: folders of shards, several inputs, columns, and options that would be ignored."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json
@@ -68,9 +66,8 @@ def test_notes_about_the_input(tmp_path):
     (tmp_path / "copy.csv").write_bytes((tmp_path / "in.csv").read_bytes())
     two = lsh(tmp_path, "pairs", "in.csv", "copy.csv").stderr
     assert two.startswith(b"in.csv: " + note + b"copy.csv: " + note)
-    assert lsh(tmp_path, "stats", "in.csv", "--field", "2", "--id-field", "1").stderr == (
-        b"text: column 2 'section'; id: column 1 'id'\n"
-    )
+    said = lsh(tmp_path, "stats", "in.csv", "--field", "2", "--id-field", "1").stderr
+    assert said == b"text: column 2 'section'; id: column 1 'id'\n"
     (tmp_path / "in.txt").write_bytes(b"one\ncaf\xe9\n")
     note = b"in.txt, line 2: byte 0xe9 is not UTF-8; if the file has another encoding, name it with --encoding\n"
     assert lsh(tmp_path, "stats", "in.txt").stderr == note

@@ -1,13 +1,12 @@
 """`lsh screen`: verdicts as lines of JSON, what is added, thresholds, and errors."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 import reference
+from reading import write_records
 from running import done, json_lines, lsh
 
 from lsh import Index, Screen
@@ -34,8 +33,7 @@ def exact(a: str, b: str) -> float:
 def folder(tmp_path):
     """A folder with an empty index for screening, and documents."""
     done(tmp_path, "index", "create", "x.index", "--screen", "--texts", "stored", "--reject", "0.8", "-q")
-    lines = [json.dumps({"id": doc_id, "text": text}) + "\n" for doc_id, text in TEXTS.items()]
-    (tmp_path / "new.jsonl").write_text("".join(lines), encoding="utf-8")
+    write_records(tmp_path / "new.jsonl", [{"id": doc_id, "text": text} for doc_id, text in TEXTS.items()])
     return tmp_path
 
 

@@ -1,7 +1,5 @@
 """Results stay the same, bit for bit: the checksums of `expected.json`, with threads and under a bound of memory."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Classes lie or run code, and another thread changes an array of texts. `.ci/run`
 sanitizers, which end the process at the first access outside an array.
 """
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 
@@ -14,7 +12,6 @@ import producer
 import pytest
 
 from lsh._minhash import NORMALISATIONS, SCHEME_CODES, UNIT_CODES, Fingerprinter, shingles
-from lsh.files._fields import json_fields
 from lsh.text.batch import Batch, extent
 from lsh.text.columns import Columns, fixed_width
 from lsh.text.sets import ShingleSets
@@ -22,15 +19,6 @@ from lsh.text.sets import ShingleSets
 REFUSED = (TypeError, ValueError, OverflowError, IndexError, MemoryError, RuntimeError)
 BYTE, CHAR, WORD = UNIT_CODES["byte"], UNIT_CODES["char"], UNIT_CODES["word"]
 OUT = {"murmur3_32": numpy.int32, "murmur3_64": numpy.uint64, "fss": numpy.uint32}
-
-
-def test_keys_and_texts_of_escapes_fit_where_they_are_decoded():
-    """Keys with escapes are decoded into the buffer that holds the texts of earlier records."""
-    record = b'{"\\u0061": "' + b"\\u00e9" * 50 + b'", "' + b"\\u0062" * 60 + b'": "\\n"}\n'
-    found = json_fields(record * 200, (b"a", b"b" * 60), (b"c",))
-    assert found is not None
-    assert found[0][0].tolist() == ["é".encode() * 50] * 200
-    assert found[0][1].tolist() == [b"\n"] * 200
 
 
 def test_a_column_of_more_texts_than_there_is_memory():

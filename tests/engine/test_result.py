@@ -1,7 +1,5 @@
 """The tables of a result: as pandas and Arrow tables, with ids and texts in place of positions."""
 
-from __future__ import annotations
-
 import numpy
 import pytest
 from results import removed_of

@@ -1,7 +1,5 @@
 """The plan for the size of a corpus: the same one however the texts come in, and none where the caller chose."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy
@@ -106,19 +104,22 @@ def test_the_documents_of_both_collections_count():
 
 
 @pytest.mark.parametrize(
-    "chosen",
+    ("chosen", "same"),
     [
-        {"bands": lsh.Bands(20, 4)},
-        {"bands": lsh.plan(0.6, 0.9, 64)},
-        {"num_seeds": 128},
-        {"hasher": lsh.MinHasher(128, scheme="fss")},
+        ({"bands": lsh.plan(0.6, 0.9, 64)}, {"recall": 0.9, "num_seeds": 64}),
+        ({"bands": lsh.Bands(20, 4)}, {"bands": lsh.Bands(20, 4), "num_seeds": 128}),
+        ({"num_seeds": 128}, {"hasher": lsh.MinHasher(128, scheme="fss", shingles=lsh.Shingles(8))}),
     ],
 )
-def test_a_plan_that_is_given_stays(chosen):
-    matching = Matching(0.6, **chosen)
-    result = deduplicate(texts_of(300), 0.6, **chosen)
-    parameters = result.parameters
-    assert (parameters["bands"], parameters["hasher"]) == (matching.bands, matching.hasher)
+def test_a_plan_that_is_given_stays(chosen, same):
+    """However it is given: a plan gives the same result as its recall passed alone."""
+    texts, matching = texts_of(300), Matching(0.6, **chosen)
+    found, other = (deduplicate(texts, 0.6, **given) for given in (chosen, same))
+    assert (found.parameters["bands"], found.parameters["hasher"]) == (matching.bands, matching.hasher)
+    assert found.parameters == other.parameters
+    assert (found.parameters["plan"] is None) == isinstance(chosen.get("bands"), lsh.Bands)
+    assert found.removed.tolist() == other.removed.tolist() != []
+    assert list(find_pairs(texts, 0.6, **chosen)) == list(find_pairs(texts, 0.6, **same))
 
 
 def test_what_else_is_given_stays():

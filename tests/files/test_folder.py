@@ -1,10 +1,9 @@
 """Folders: which files are read, as texts or as shards, in which order, and where kept files are written."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re
+import shutil
 import socket
 from pathlib import Path
 
@@ -110,12 +109,8 @@ def test_bad_files_of_a_folder(corpus, tmp_path):
     rejects = files.Target(str(tmp_path / "rejects"))
     with rejects, files.Documents(str(corpus), encoding="cp1252", on_bad_line="skip", rejects=rejects) as documents:
         for _ in range(2):
-            assert [record.id for record in documents.records()] == [
-                b"a.md",
-                b"b.txt",
-                b"deep/c.txt.gz",
-                b"deep/er/d e.txt",
-            ]
+            ids = [record.id for record in documents.records()]
+            assert ids == [b"a.md", b"b.txt", b"deep/c.txt.gz", b"deep/er/d e.txt"]
             assert documents.counts.skipped == 2
         with files.target(documents, str(tmp_path / "out")) as target:
             files.write_kept(documents, [True, False, False, True], target)
@@ -268,14 +263,6 @@ def test_kinds_that_are_mixed(shards, other):
     assert len(read(folder, FILES)) == 2
 
 
-def test_kinds_that_are_unknown(shards):
-    folder = shards(a_dat=b"one\ntwo\n", b_dat=b"three\n")
-    message = "the ending of 'a.dat' does not say its format; give --format, such as --format jsonl, or use --format"
-    assert message in refusal(folder)
-    assert read(folder, FILES) == [(b"a.dat", b"one\ntwo\n"), (b"b.dat", b"three\n")]
-    assert texts(folder, files.Format("txt", "")) == [b"one", b"two", b"three"]
-
-
 def test_files_of_spark_are_no_shards(shards):
     """Names that begin with an underscore are hidden beside data files, and documents among texts."""
     marked = {"_SUCCESS": b"", "_delta_log/0.json": b"{}"}
@@ -301,6 +288,12 @@ def test_texts_of_a_folder(shards):
 
 def test_a_format_is_for_the_files_of_a_folder(shards):
     """The given format is used for unknown endings, and never makes each file a document."""
+    folder = shards(in__a_dat=b"one\ntwo\n", in__b_dat=b"three\n") + "/in"
+    message = "the ending of 'a.dat' does not say its format; give --format, such as --format jsonl, or use --format"
+    assert message in refusal(folder)
+    assert read(folder, FILES) == [(b"a.dat", b"one\ntwo\n"), (b"b.dat", b"three\n")]
+    assert texts(folder, files.Format("txt", "")) == [b"one", b"two", b"three"]
+    shutil.rmtree(folder)
     tsv = files.Format("tsv", "")
     folder = shards(part_0=b"a\tone\n", part_1_gz=gzip.compress(b"b\ttwo\n"), rest_tsv=b"c\tthree\n", more=b"d\tfour\n")
     assert read(folder, tsv) == [(b"d", b"four"), (b"a", b"one"), (b"b", b"two"), (b"c", b"three")]

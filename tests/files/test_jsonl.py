@@ -1,19 +1,23 @@
 """JSON lines: accepted values, their meaning, and the field that is read.
 
 The verdicts on values are in json_verdicts.py. Each line is read in a block, by the compiled reader, and
-alone, by Python's, with the same result. test_fields.py compares the readers themselves.
+alone, by Python's, with the same result. test_fields.py compares the readers themselves. At the end: a string that is
+shortened where it stands, whatever escapes it is written with.
 """
 
-from __future__ import annotations
-
+import json
+import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import strategies
 from json_verdicts import ACCEPTED, IDS, REFUSED, REFUSED_IDS, REFUSED_STRINGS, STRINGS
 from reading import file_of, kept, read, refusal, texts
 
 from lsh import files
+from lsh.files.json_strings import shortened
 from lsh.files.text_formats import JsonLines
 
 FIRST = b'{"text": "first", "id": "f"}\n'  # which shows the reader where the text is
@@ -110,14 +114,13 @@ def test_blank_lines_are_no_records(tmp_path, encoding):
     assert kept(path, [], place, encoding=encoding) in (b"", "".encode(encoding))
 
 
-@pytest.mark.parametrize(
-    "data", [b'[\n{"text": "a"}\n]\n', b' [{"text": "a"}, {"text": "b"}]', b'\n[ \r\n  {"text": "a"}]\n']
-)
-def test_an_array_is_named_as_such(tmp_path, data):
-    line = 2 if data.startswith(b"\n") else 1
-    for options in ({}, {"encoding": "latin-1"}, {"on_bad_line": "skip"}):
-        message = refusal(file_of(tmp_path, "in.jsonl", data), **options)
-        assert f"line {line}: a JSON array, not JSON lines; write one object a line" in message
+def test_an_array_is_named_as_such(tmp_path):
+    for data in (b'[\n{"text": "a"}\n]\n', b' [{"text": "a"}, {"text": "b"}]', b'\n[ \r\n  {"text": "a"}]\n'):
+        line = 2 if data.startswith(b"\n") else 1
+        for options in ({}, {"encoding": "latin-1"}, {"on_bad_line": "skip"}):
+            message = refusal(file_of(tmp_path, "in.jsonl", data), **options)
+            assert f"line {line}: a JSON array, not JSON lines; write one object a line" in message
+    assert "line 2: a JSON array, not JSON lines" in refusal(file_of(tmp_path, "in.jsonl", b"\n[1]\n"))
 
 
 @pytest.mark.parametrize("line", [b"[1]", b'["one", "two"]', b"[[]]"])
@@ -128,23 +131,6 @@ def test_a_line_that_is_a_list_is_skipped_as_any_other(tmp_path, line, lines):
     with files.Documents(path, on_bad_line="skip") as documents:
         assert [record.text for record in documents.records()] == [b"a"]
         assert documents.counts.skipped == 1
-    assert "line 2: a JSON array, not JSON lines" in refusal(file_of(tmp_path, "in.jsonl", b"\n%s\n" % line))
-
-
-def test_ids_of_nested_fields_keep_their_digits(tmp_path):
-    values = [b"1e400", b"1E2", b"0.10", b"9" * 5000]
-    lines = [b'{"meta": {"id": %s}, "id": {}, "n": %s, "text": "a"}\n' % (value, value) for value in values]
-    path = file_of(tmp_path, "in.jsonl", b"".join(lines))
-    assert [identity for identity, _ in read(path, id_field="meta.id")] == values
-    with files.Documents(path, id_field="n", source_field="n") as documents:
-        assert [(record.id, record.source) for record in documents.records()] == [(value, value) for value in values]
-
-
-def test_a_skipped_line_is_not_a_document_without_a_text(tmp_path):
-    path = file_of(tmp_path, "in.jsonl", FIRST + b'{"text": null, "id": []}\n{"text": null, "id": 3}\n')
-    with files.Documents(path, on_bad_line="skip", missing="empty") as documents:
-        assert [record.text for record in documents.records()] == [b"first", None]
-        assert (documents.counts.skipped, documents.counts.missing) == (1, 1)
 
 
 def test_how_deep_a_line_may_be_nested_does_not_depend_on_the_calls(tmp_path):
@@ -172,6 +158,12 @@ def test_nested_fields(tmp_path):
     assert "'meta.body'" in refusal(path, field="meta.body")
     assert "'text.more'" in refusal(path, field="text.more")
     assert "--id-field" in refusal(path, id_field="key")
+    values = [b"1e400", b"1E2", b"0.10", b"9" * 5000]  # ids keep their digits
+    lines = [b'{"meta": {"id": %s}, "id": {}, "n": %s, "text": "a"}\n' % (value, value) for value in values]
+    path = file_of(tmp_path, "in.jsonl", b"".join(lines))
+    assert [identity for identity, _ in read(path, id_field="meta.id")] == values
+    with files.Documents(path, id_field="n", source_field="n") as documents:
+        assert [(record.id, record.source) for record in documents.records()] == [(value, value) for value in values]
 
 
 def test_default_field_of_json(tmp_path):
@@ -193,13 +185,51 @@ def test_missing_texts(tmp_path):
         assert documents.counts.missing == 3
     assert texts(path, field="text,note", missing="empty") == [None, b"a ", None, b"b"]
     assert "line 1" in refusal(path)
-
-
-def test_a_field_that_no_record_has(tmp_path):
-    """A field that is missing everywhere is a wrong name, even with missing="empty"."""
-    path = file_of(tmp_path, "in.jsonl", b'{"id": "a", "text": "one"}\n{"id": "b", "text": "two"}\n')
-    message = refusal(path, field="body", missing="empty")
-    assert "line 1: no field 'body' among 'id', 'text'; name the text's field with --field" in message
+    file_of(tmp_path, "in.jsonl", FIRST + b'{"text": null, "id": []}\n{"text": null, "id": 3}\n')
+    with files.Documents(path, on_bad_line="skip", missing="empty") as documents:  # a skipped line is not one without
+        assert [record.text for record in documents.records()] == [b"first", None]
+        assert (documents.counts.skipped, documents.counts.missing) == (1, 1)
+    file_of(tmp_path, "in.jsonl", FIRST)
+    message = refusal(path, field="body", missing="empty")  # a field that is missing everywhere is a wrong name
+    assert "line 1: no field 'body' among 'text', 'id'; name the text's field with --field" in message
     assert "--missing" not in message
-    file_of(tmp_path, "in.jsonl", b'{"id": "a", "text": "one"}\n{"id": "b", "body": null}\n')
-    assert read(path, field="body", missing="empty") == [(b"a", None), (b"b", None)]
+    file_of(tmp_path, "in.jsonl", FIRST + b'{"id": "b", "body": null}\n')
+    assert read(path, field="body", missing="empty") == [(b"f", None), (b"b", None)]
+
+
+LETTERS = 'ab"\\/\n\té語😀 {}[]:,text\ud83d'
+BEFORE = (
+    "",
+    '"id": 1, ',
+    '"q": "\\"text", ',
+    '"m": {"text": "z"}, ',
+    '"a": ["x"], ',
+    '"text": 5, ',
+    f'"n": {"9" * 5000}, ',
+)
+BEHIND = ("", ', "b": "text"', ', "z": {"text": 1}', ', "w": "\\n"')
+
+
+def written(letter: str, draw: random.Random) -> str:
+    """A character of a string as JSON may have it."""
+    units = letter.encode("utf-16-be", "surrogatepass")
+    escaped = "".join(f"\\u{units[i]:02x}{units[i + 1]:02X}" for i in range(0, len(units), 2))
+    plain = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "/": draw.choice(["/", "\\/"]), "\ud83d": escaped}
+    return draw.choice([escaped, plain.get(letter, letter), plain.get(letter, letter)])
+
+
+def test_the_text_without_runs():
+    draw = random.Random(1)
+    for _ in range(round(4000 * strategies.SCALE)):
+        letters = draw.choices(LETTERS, k=draw.randint(0, 30))
+        ends = np.cumsum([0, *(len(letter.encode("utf-8", "surrogatepass")) for letter in letters)])
+        places = sorted(draw.choices(range(len(letters) + 1), k=2 * draw.randint(1, 3)))
+        runs = list(zip(places[::2], places[1::2]))
+        strings = [written(letter, draw) for letter in letters]
+        around = [draw.choice(BEFORE), draw.choice(['"text"', '"text"', '"t\\u0065xt"']), draw.choice(BEHIND)]
+        line = f'{{ {around[0]}{around[1]} :  "%s"{around[2]} }}\n'
+        left = [string for i, string in enumerate(strings) if not any(start <= i < end for start, end in runs)]
+        found = shortened((line % "".join(strings)).encode(), "text", ends[np.array(runs)])
+        assert found == (line % "".join(left)).encode()
+        kept = [letter for i, letter in enumerate(letters) if not any(start <= i < end for start, end in runs)]
+        assert json.loads(found, parse_int=str)["text"] == json.loads(json.dumps("".join(kept)))

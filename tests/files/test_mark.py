@@ -1,7 +1,5 @@
 """Fields that `lsh dedup` adds: --mark, the kept document and the similarity; --add-copies, how many it stands for."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
@@ -11,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading import write_records
-from running import done, refused
+from reading import read_table, write_records
+from running import done, json_lines, refused
 
 A = "the ferry left the harbour at nine with two hundred passengers and a brass band on board"
 B = "growers in the valley expect a poor year for pears since the frost came late in the spring"
@@ -69,13 +67,10 @@ def test_columns(tmp_path, form, encoding):
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 @pytest.mark.parametrize("ids", [[f"d{i}" for i in range(6)], [10 * i for i in range(6)], None])
 def test_rows(tmp_path, form, ids):
-    pytest.importorskip("pyarrow")
-    from pyarrow import feather, parquet
-
     rows = [{"text": text} if ids is None else {"id": ids[i], "text": text} for i, text in enumerate(TEXTS)]
     write_records(tmp_path / f"a.{form}", rows, group=2)
     marked(tmp_path, f"a.{form}")
-    found = (parquet.read_table if form == "parquet" else feather.read_table)(str(tmp_path / f"out.a.{form}"))
+    found = read_table(tmp_path / f"out.a.{form}")
     names = list(range(1, 7)) if ids is None else ids
     assert found.select(list(rows[0])).to_pylist() == rows
     assert found["kept_id"].to_pylist() == [None if kept is None else names[kept] for kept in KEPT]
@@ -89,15 +84,9 @@ def test_a_folder_of_shards_and_references(tmp_path):
     for number in range(2):
         lines = [json.dumps({"id": f"{number}-{i}", "text": text}) for i, text in enumerate(TEXTS[:2])]
         (tmp_path / "in" / f"{number}.jsonl.gz").write_bytes(gzip.compress("\n".join([*lines, "bad", ""]).encode()))
-    done(
-        *(tmp_path, "dedup", "in", "-o", "out/", "--mark", "--against", "old.jsonl", "--on-bad-line", "skip", "-q"),
-        *("--removed", "removed.tsv"),
-    )
-    found = [
-        json.loads(line)
-        for number in range(2)
-        for line in gzip.decompress((tmp_path / "out" / f"{number}.jsonl.gz").read_bytes()).splitlines()
-    ]
+    options = ["--mark", "--against", "old.jsonl", "--on-bad-line", "skip", "-q", "--removed", "removed.tsv"]
+    done(tmp_path, "dedup", "in", "-o", "out/", *options)
+    found = [record for number in range(2) for record in records_of(tmp_path / "out" / f"{number}.jsonl.gz")]
     assert [(one["id"], one["kept_id"], one["side"]) for one in found] == [
         ("0-0", None, None),
         ("0-1", "o", "old"),
@@ -109,19 +98,15 @@ def test_a_folder_of_shards_and_references(tmp_path):
 
 def records_of(path: Path) -> list[dict[str, Any]]:
     if path.suffix == ".parquet":
-        from pyarrow import parquet
-
-        return parquet.read_table(path).to_pylist()
+        return read_table(path).to_pylist()
     if path.suffix == ".csv":
         return list(csv.DictReader(io.StringIO(path.read_text())))
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return json_lines(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes())
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
 def test_copies(tmp_path, form):
     """Kept records say for how many they stand, alone or after the other fields; no record changes otherwise."""
-    if form == "parquet":
-        pytest.importorskip("pyarrow")
     write_records(tmp_path / f"a.{form}", [{"id": i, "text": text} for i, text in enumerate(TEXTS)])
     done(tmp_path, "dedup", f"a.{form}", "-o", f"plain.{form}", "-q")
     done(tmp_path, "dedup", f"a.{form}", "-o", f"out.{form}", "--add-copies", "-q")
@@ -134,24 +119,18 @@ def test_copies(tmp_path, form):
     assert [one["copies"] for one in found[1]] == copies
     assert list(found[1][0]) == ["id", "text", "kept_id", "similarity", "copies"]
     if form == "jsonl":
-        assert (
-            re.sub(rb', "copies": \d', b"", (tmp_path / "out.jsonl").read_bytes())
-            == (tmp_path / "plain.jsonl").read_bytes()
-        )
+        added, plain = ((tmp_path / f"{name}.jsonl").read_bytes() for name in ("out", "plain"))
+        assert re.sub(rb', "copies": \d', b"", added) == plain
 
 
-def test_what_has_no_place_for_fields(tmp_path):
+def test_what_has_no_place_for_fields_and_bytes_of_other_encodings(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": "\\"kept_id\\""}\n{"text": "b", "kept_id": 1}\n')
     error = refused(tmp_path, "dedup", "a.jsonl", "-o", "b.jsonl", "--mark", "--field", "text")
     assert "a.jsonl: record 3: it has a field 'kept_id'" in error
-    (tmp_path / "n.csv").write_bytes(
-        "id,text\n\u20ac,a text of some length\n2,a text of some length\n".encode("cp1252")
-    )
+    text = "a text of some length"
+    (tmp_path / "n.csv").write_bytes(f"id,text\n\u20ac,{text}\n2,{text}\n".encode("cp1252"))
     assert b"2,a text of some length,\x80,1.0" in marked(tmp_path, "n.csv", "--encoding", "cp1252")
-
-
-def test_bytes_that_another_encoding_writes_otherwise(tmp_path):
-    """Bytes of one character in two ways, as in cp932, stay as they are."""
+    # Bytes of one character in two ways, as in cp932, stay as they are.
     text = A.encode() + b"\x87\x90\xfa\x54"
     (tmp_path / "a.csv").write_bytes(b"id,text\r\n1,%b\r\n2,%b" % (text, text))
     expected = b"id,text,kept_id,similarity\r\n1,%b,,\r\n2,%b,1,1.0" % (text, text)

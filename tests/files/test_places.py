@@ -1,7 +1,5 @@
 """Records that are read again by their places: the places, the ranges that are read, and files of every format."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """`lsh dedup 'shards/*' -o folder/`: a file of kept documents for each input, under its name and in its order."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from pathlib import Path
@@ -131,14 +129,6 @@ def test_an_error_leaves_no_folder(tmp_path, monkeypatch, form):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_table_in_the_output_folder(tmp_path):
-    """The folder exists and is empty; the table and the documents are written into it together."""
-    make(tmp_path / "in", "txt", "")
-    (tmp_path / "out").mkdir()
-    done(tmp_path, "dedup", "in/*", "-o", "out/", "--removed", "out/removed.tsv", "--format", "txt")
-    assert sorted(os.listdir(tmp_path / "out")) == [*(f"part-{number}.txt" for number in range(4)), "removed.tsv"]
-
-
 @pytest.mark.parametrize("form", ["tsv", "parquet"])
 def test_the_table_of_removals_names_the_files(tmp_path, form):
     """Ids may repeat in several files. Similarity 1 is that of equal shingles; whether texts are equal is said, too."""
@@ -180,5 +170,8 @@ def test_a_table_in_a_new_output_folder(tmp_path):
             f"lsh: error: {option} lies in OUTPUT, a folder that appears when it is complete, got out/a/b; "
             f"make the folder first (mkdir {output}), or name a place elsewhere"
         )
-    done(tmp_path, "dedup", "in/*", "-o", "out/", "--report", "other/x")
+    done(tmp_path, "dedup", "in/*", "-o", "new/", "--report", "other/x")
     assert (tmp_path / "other" / "x").exists()
+    (tmp_path / "out").mkdir()  # into an empty one, the table and the documents are written together
+    done(tmp_path, "dedup", "in/*", "-o", "out/", "--removed", "out/removed.tsv", "--format", "txt")
+    assert sorted(os.listdir(tmp_path / "out")) == [*(f"part-{number}.txt" for number in range(4)), "removed.tsv"]

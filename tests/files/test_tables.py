@@ -1,7 +1,5 @@
 """Parquet and Arrow IPC: rows are documents, and kept rows are written whole."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 from typing import Any

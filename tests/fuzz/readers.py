@@ -6,8 +6,6 @@ right again; then each use must end with an answer or with an error that names a
 for it; it needs the package ``atheris``, which embeds libFuzzer in Python.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import random
 import struct

@@ -1,7 +1,5 @@
 """The compiled modules: all are in one file, which exports their entry points only, and Python finds them there."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import re

@@ -1,7 +1,5 @@
 """Links of documents with equal keys: at once, or part by part of the keys, against slow reference code."""
 
-from __future__ import annotations
-
 import numpy
 import pytest
 import reference

@@ -4,8 +4,6 @@ Items and texts are random, over few words and characters, so that windows overl
 change their length in lower case or depend on their neighbours, normal forms, and bytes that are no UTF-8.
 """
 
-from __future__ import annotations
-
 import math
 import pickle
 import random
@@ -97,9 +95,7 @@ def test_texts_are_looked_for_in_each_other_and_decided_in_order() -> None:
             assert result.removed.tolist() == sorted(removed)
             assert result.kept.tolist() == sorted(kept)
             assert result.summary()["without_shingles"] == len(skipped)
-    copies = [
-        f"{'all of this is here more often than once ' * 3}{i}" for i in range(20_000)
-    ]  # of which all pairs are many
+    copies = [f"{'all of this is here more often than once ' * 3}{i}" for i in range(20_000)]  # all pairs are many
     assert len(lsh.deduplicate_contained(copies).kept) == 1
 
 
@@ -128,10 +124,8 @@ def test_the_result_depends_on_the_texts_only() -> None:
     assert lsh.find_contained(items, iter(texts)).hits.tolist() == expected.hits.tolist()
     left = list(expected.cut(iter(texts)))
     hit, number = expected.hits[0], int(expected["text"][0])
-    rows = expected.text_spans(number, texts[number])
-    assert (
-        texts[number][rows["start"][0] : rows["end"][0]] == texts[number].encode()[hit["start"] : hit["end"]].decode()
-    )
+    text, row = texts[number], expected.text_spans(number, texts[number])[0]
+    assert text[row["start"] : row["end"]] == text.encode()[hit["start"] : hit["end"]].decode()
     assert len("".join(left)) == len("".join(texts)) - expected.summary()["window_bytes"]
     assert np.asarray(expected).tolist() == expected.hits.tolist()
 

@@ -5,8 +5,6 @@ depends on the texts and their order only. The twin is in reference.py. Corpora 
 periods, overlaps and characters of several bytes.
 """
 
-from __future__ import annotations
-
 import gzip
 import pickle
 import random

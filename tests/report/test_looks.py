@@ -1,23 +1,18 @@
-"""Output for people to look at: `--report`, `--preset`, `lsh plan --plot`, and the picture in the README.
+"""Output for people to look at: `--report`, `--preset` and `lsh plan --plot`; tools/check_site.py draws the picture.
 
 A page must equal the one that the function makes of the same run. test_report.py tests the content of a page, and
 test_presets.py the settings of a preset.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from pages import Page
 from reading import write_records
-from running import SAMPLE, contents, done, environment, process, sample
+from running import SAMPLE, contents, done, process, sample
 
 import lsh as package
 from lsh import presets, report
@@ -137,21 +132,3 @@ def test_a_plot_of_a_plan(tmp_path, name, start):
         assert f"sketch filter: {recall} ".encode() in drawn  # in a comment: glyphs are paths
     done(tmp_path, "plan", *options, "--plot", name)
     assert (tmp_path / name).read_bytes() == drawn
-
-
-# The picture in the README.
-
-
-def test_the_script_writes_the_committed_file_with_the_figures_of_the_run(tmp_path):
-    made = tmp_path / "made.svg"
-    script = [sys.executable, str(SAMPLE.parents[1] / "docs" / "picture.py"), str(made)]
-    subprocess.run(script, check=True, cwd=tmp_path, env=environment())
-    picture = made.read_bytes()
-    assert picture == (SAMPLE.parents[1] / "docs" / "report.svg").read_bytes()
-    counts = package.deduplicate([text for _, text in sample()], 0.8).summary()
-    words = [
-        "".join(text.itertext()) for text in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")
-    ]
-    assert f"{counts['removed']} of {counts['documents']} documents are duplicates" in words
-    assert words[words.index("Documents kept") + 1] == f"{counts['kept']}"
-    assert words[words.index("Recall promised") + 1] == f"{package.plan(0.8, 0.99).recall_at(0.8):.3f}"

@@ -1,11 +1,10 @@
-"""The report of repeated passages: its figures are counted again here, and Chromium shows it at two widths."""
-
-from __future__ import annotations
+"""The reports of repeated passages and of items within texts: figures counted again, and pages in Chromium."""
 
 import random
 import re
 import time
 from html import unescape
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +22,14 @@ TEXTS = [
 SOURCES = [f"<site {i % 3}>" for i in range(40)]
 
 
+def whole(page: Page, table: str, column: int) -> list[int]:
+    return [int(cell.replace(",", "")) for cell in page.column(table, column)]
+
+
+def marks_of(source: str) -> list[str]:
+    return [unescape(re.sub("<[^>]*>", "", mark)) for mark in re.findall("<mark>(.*?)</mark>", source, re.DOTALL)]
+
+
 def page_of(texts: list[str], found: Passages, **options: object) -> str:
     return report.passages(found, texts=texts, **options)  # type: ignore[arg-type]
 
@@ -33,11 +40,10 @@ def test_figures():
     counts = found.summary()
     figures = [f"{counts['spans']:,}", f"{counts['cut_documents']:,}", f"{counts['emptied']:,}"]
     assert [page.figures[name][0] for name in ("Passages cut", "Documents shortened", "Documents emptied")] == figures
-    times = [int(cell.replace(",", "")) for cell in page.column("often", 0)]
+    times = whole(page, "often", 0)
     assert sum(times) == len(found)
     assert times == sorted(times, reverse=True)
-    sizes = [int(cell.replace(",", "")) for cell in page.column("most", 1)]
-    assert sum(sizes) == counts["cut_bytes"]
+    assert sum(whole(page, "most", 1)) == counts["cut_bytes"]
     cut = dict.fromkeys(SOURCES, 0)
     for one in found.cuts:
         cut[SOURCES[one["document"]]] += int(one["end"] - one["start"])
@@ -48,7 +54,7 @@ def test_both_sides_are_marked():
     found = lsh.find_passages(TEXTS, 50)
     source = page_of(TEXTS, found)
     assert "<b>&amp;" not in source.replace("<b>1", "")
-    marks = [unescape(re.sub("<[^>]*>", "", mark)) for mark in re.findall("<mark>(.*?)</mark>", source, re.DOTALL)]
+    marks = marks_of(source)
     assert len(marks) == 2 * source.count('class="pair"')
     assert marks[::2] == marks[1::2]
     assert any(NOTE[70:].strip() in mark for mark in marks)
@@ -127,3 +133,64 @@ def test_a_browser_shows_it(tmp_path, width, scheme, kind):
     found_width, colour = title[1].split(",", 1)
     assert int(found_width) <= width
     assert colour == {"light": "rgb(251, 250, 248)", "dark": "rgb(22, 24, 28)"}[scheme]
+
+
+# Items within texts.
+
+
+QUESTION = "how far is <b>the &amp; größer</b> harbour 😀 from the old town, and who built it"
+ITEMS = [QUESTION, "which ships of the line are in the harbour on sundays", "too short", "never asked by anyone at all"]
+ASKED = [
+    f"Page {i}. {'x ' * i}{QUESTION.upper() if i % 2 else ''} ... {ITEMS[1][: 30 + i] if i % 5 == 0 else ''} end"
+    for i in range(40)
+]
+FOUND = lsh.find_contained(ITEMS, ASKED, 0.6)
+
+
+def test_figures_of_items():
+    source = report.contained(FOUND, ITEMS, ASKED, sources=SOURCES, item_sources=["a", "b", "b", "b"])
+    assert "<b>the" not in source
+    page, counts, hits = Page(source), FOUND.summary(), FOUND.hits
+    for tile, name in (("Items found", "found_items"), ("Texts with items", "found_texts"), ("Hits", "hits")):
+        assert page.figures[tile][0] == f"{counts[name]:,}"
+    assert counts["found_items"] == 2
+    assert whole(page, "often", 0) == sorted(np.bincount(hits["item"], minlength=2).tolist(), reverse=True)
+    assert sum(whole(page, "most", 0)) <= len(hits)
+    for row in page.rows["thresholds"][2:]:
+        own = hits[hits["containment"] >= float(row[0]) - 1e-9]
+        assert row[1:4] == [str(len(own)), str(len(np.unique(own["item"]))), str(len(np.unique(own["text"])))]
+    with_hits = {name: len({t for t in hits["text"].tolist() if SOURCES[t] == name}) for name in SOURCES}
+    assert {row[0]: int(row[3]) for row in page.rows["texts-sources"][1:]} == with_hits
+    assert sorted(row[:5] for row in page.rows["items-sources"][1:]) == [
+        ["a", "1", "0", str((hits["item"] == 0).sum()), "1"],
+        ["b", "3", "1", str((hits["item"] == 1).sum()), "1"],
+    ]
+    assert page.rows["skipped"][1] == ["2 in b", "shorter than a shingle of 3 words", "too short"]
+
+
+def test_words_that_both_have_are_marked():
+    text = f"{'é ' * 200}How far IS the harbour from the old town, and who built it?"
+    source = report.contained(lsh.find_contained([QUESTION], [text], 0.3), [QUESTION], {0: text})
+    common = ["how far is", "the", "harbour 😀 from the old town, and who built it"]
+    assert marks_of(source) == [*common, "How far IS the harbour from the old town, and who built it"]
+
+
+def test_only_the_texts_and_items_of_the_choice_are_read():
+    choice = report.choose_contained(FOUND)
+    assert choice.item_positions == [0, 1, 2]
+    texts: dict[int, Any] = {position: ASKED[position].encode() for position in choice.positions}
+    assert len(texts) < len(ASKED)
+    page = report.contained(FOUND, {position: ITEMS[position] for position in (0, 1, 2)}, texts, choice=choice)
+    assert page == report.contained(FOUND, lambda: iter(ITEMS), lambda: iter(ASKED))
+    with pytest.raises(TypeError, match="found must be a Contained"):
+        report.choose_contained(ASKED)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="items must have one value for each document"):
+        report.contained(FOUND, ITEMS[:2], ASKED)
+
+
+@pytest.mark.parametrize("given", [{}, {"min_shared": 2, "max_share": 0.1, "window": float("inf")}], ids=str)
+def test_no_item_is_found(given):
+    items = [*ITEMS, None]
+    found = lsh.find_contained(items, ["", None], missing="empty", **given)
+    assert "No text contains an item" in report.contained(found, items, ["", None])
+    assert "0 of 0 items" in unescape(re.sub("<[^>]*>", "", report.contained(lsh.find_contained([], []), [], [])))

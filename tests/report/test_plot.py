@@ -3,8 +3,6 @@
 Tests that draw are skipped, with the reason, if matplotlib is missing.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 

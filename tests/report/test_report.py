@@ -4,8 +4,6 @@ The page is parsed by Python's html.parser, its figures are counted again here i
 shows it without a screen, if it is installed.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import random
@@ -89,28 +87,16 @@ def test_the_counts_are_those_of_the_run(run, parsed, texts):
     assert counts["identical"] > 5
     assert f"{counts['removed']} of 240 documents are duplicates" in "".join(parsed.text)
     assert parsed.figures["Documents kept"] == (f"{counts['kept']}", f"{counts['kept'] / 2.4:.1f} % of 240")
-    assert parsed.figures["Text removed"] == (
-        f"{saved / 1000:.1f} KB",
-        f"{100 * saved / size:.1f} % of {size / 1000:.1f} KB",
-    )
+    share = f"{100 * saved / size:.1f} % of {size / 1000:.1f} KB"
+    assert parsed.figures["Text removed"] == (f"{saved / 1000:.1f} KB", share)
     assert parsed.figures["Identical copies"] == (f"{counts['identical']}", "identical to the kept document")
     assert parsed.figures["Clusters"][0] == f"{counts['clusters']}"
     assert parsed.figures["Candidate pairs"] == (f"{counts['candidates']:,}", "share a band; once for each")
     assert parsed.figures["Compared exactly"] == (f"{counts['compared']:,}", "passed the sketch filter")
     assert parsed.figures["Recall promised"][0] == f"{PLAN.recall_at(0.7):.3f}"
-    said = {row[0]: row[1] for row in parsed.rows["run"]}
-    assert (
-        said.items()
-        >= {
-            "version": f"lsh-dedup {lsh.__version__}",
-            "threshold": "0.7",
-            "shingles": repr(SHINGLES),
-            "fingerprints": repr(HASHER),
-            "bands": str(BANDS).splitlines()[0],
-            "input": "news.tsv",
-            "keep": "first",
-        }.items()
-    )
+    expected = {"threshold": "0.7", "shingles": repr(SHINGLES), "fingerprints": repr(HASHER), "input": "news.tsv"}
+    expected |= {"version": f"lsh-dedup {lsh.__version__}", "bands": str(BANDS).splitlines()[0], "keep": "first"}
+    assert expected.items() <= {row[0]: row[1] for row in parsed.rows["run"]}.items()
 
 
 @pytest.mark.parametrize("verify", ["exact", "sketch", None])
@@ -167,10 +153,8 @@ def test_the_recall_is_measured_on_all_pairs(run, parsed, texts):
     assert figure == f"{found_there / reached:.3f}"
     low, high = recall.confidence_interval(found_there, reached)
     assert more == f"{reached} pairs, 95 %: {low:.3f} to {high:.3f}"
-    words, missed = "".join(parsed.text), reached - found_there
-    assert (
-        f"the threshold: the run found {found_there:,} (they are not both kept) and missed {missed or 'none'}." in words
-    )
+    words, missed = "".join(parsed.text), reached - found_there or "none"
+    assert f"the threshold: the run found {found_there:,} (they are not both kept) and missed {missed}." in words
     assert f"among {len(chosen)} sampled documents" in words
 
 
@@ -364,17 +348,13 @@ def test_a_late_difference_is_found_in_a_long_text():
     assert a.startswith("… ")
     assert f"{len(same) + 7 - pairs.PAIR_LENGTH + pairs.CONTEXT:,}"[:2] in a
     assert max(len(a), len(b)) < 2 * pairs.PAIR_LENGTH
-
-
-def test_texts_are_compared_before_they_are_cut():
-    """The last word of both texts is outside one excerpt. A paragraph in only one text is marked."""
+    # Compared before it is cut: the last word of both is outside one excerpt. A paragraph in only one text is marked.
     start, more = " ".join(f"start{i}" for i in range(60)), " ".join(f"more{i}" for i in range(40))
     a, b = pairs.marked(f"Monday {start} Reuter", f"Tuesday {start} {more} Reuter")
     assert re.findall("<mark>(.*?)</mark>", a) == ["Monday"]
     assert a.endswith("Reuter")
     assert re.findall("<mark>(.*?)</mark>", b) == ["Tuesday", re.search("more0.*?(?=</mark>)", b)[0]]
     assert "Reuter" not in b  # it ends before that word
-
     long = " ".join(f"word{i}" for i in range(3 * pairs.MAX_COMPARED // 8))  # too long to compare word by word
     a, b = pairs.marked("one two Reuter", f"one {long} two Reuter")
     assert re.findall("<mark>", a) == []
@@ -520,11 +500,9 @@ def test_every_kind_of_run_is_reported(texts, more):
     counts = [int(count) for count in parsed.column("similarities", 1)]
     assert sum(counts) == len(result.removed) > 0
     assert ("Estimated similarity" in source) == ("verify" in more)
-    tiles = parsed.figures
-    name, what = (
-        ("Estimated", "from fingerprints") if "verify" in more else ("Compared exactly", "passed the sketch filter")
-    )
-    assert tiles[name] == (f"{result.summary()['compared']:,}", what)
+    tiles = {True: ("Estimated", "from fingerprints"), False: ("Compared exactly", "passed the sketch filter")}
+    name, what = tiles["verify" in more]
+    assert parsed.figures[name] == (f"{result.summary()['compared']:,}", what)
     assert ("each removed document is compared with the kept one" in source) == ("clusters" in more)
     assert "A candidate pair is two documents that share a band, without identical copies." in source
 

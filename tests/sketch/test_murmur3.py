@@ -4,8 +4,6 @@ The verification values are the strictest vectors: one number covers 256 lengths
 the algorithm are Austin Appleby's (SMHasher, github.com/aappleby/smhasher, ``src/main.cpp``).
 """
 
-from __future__ import annotations
-
 import random
 import struct
 

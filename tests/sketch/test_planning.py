@@ -4,8 +4,6 @@ test_bands.py tests the keys of bands. This file tests the choice of bands, and 
 that a test of recall fails if the true recall equals the promised one. Texts and seeds are fixed.
 """
 
-from __future__ import annotations
-
 import gzip
 import math
 import re
@@ -217,10 +215,7 @@ def test_a_background_in_every_form():
         assert lsh.plan(0.5, background=form) == expected
     for same in (tuple(numbers), numpy.array(numbers), numpy.array(numbers, object), numpy.float32(numbers)):
         assert lsh.plan(background=same) == lsh.plan(background=numbers)
-
-
-def test_a_large_corpus_is_sampled_the_same_way_in_every_form():
-    texts = make_corpus(60) * 100
+    texts = make_corpus(60) * 100  # a large corpus is sampled
     expected = lsh.plan(0.5, background=texts)
     assert lsh.plan(0.5, background=iter(texts)) == lsh.plan(0.5, background=numpy.array(texts)) == expected
     assert expected != lsh.plan(0.5, background=texts[:60])
@@ -240,21 +235,6 @@ def test_printed_plan():
     assert one[5] == "planned for threshold 0.8, recall 0.5 and 1 seed"
     unfiltered = made(0.8, 0.99, 128, filtered=False)
     assert str(unfiltered).splitlines()[-1].endswith(f"with probability {unfiltered.probability(0.8):.4f}")
-
-
-def test_a_plan_in_place_of_a_recall():
-    """A plan gives the same result as its recall passed alone, with each kind of verification."""
-    texts = pairs_of_texts(80, 100, 300)
-    for threshold, recall, count in ((0.8, 0.99, 128), (0.7, 0.9, 64)):
-        plan = lsh.plan(threshold, recall, count)
-        by_recall = lsh.deduplicate(texts, threshold, recall=recall, shingles=WORDS, num_seeds=count)
-        by_plan = lsh.deduplicate(texts, threshold, bands=plan, shingles=WORDS)
-        assert by_plan.removed.tolist() == by_recall.removed.tolist() != []
-        assert by_plan.parameters == by_recall.parameters
-        assert by_plan.parameters["plan"] == plan
-        pairs = list(lsh.find_pairs(texts, threshold=threshold, bands=plan, shingles=WORDS))
-        assert pairs == list(lsh.find_pairs(texts, threshold=threshold, recall=recall, shingles=WORDS, num_seeds=count))
-    assert lsh.deduplicate(texts, bands=lsh.plan().bands).parameters["plan"] is None
 
 
 SHORT_TEXTS = ["red green blue white", "red green blue black", "one two three four"]

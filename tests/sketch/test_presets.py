@@ -4,8 +4,6 @@ The figures below were copied by hand from the sources that the comments name. t
 value, tests/engine/test_dedup.py compares results with brute force for bands and clusters of every kind.
 """
 
-from __future__ import annotations
-
 import pytest
 
 import lsh

@@ -4,8 +4,6 @@ Needs pyspark 4, pandas, pyarrow and Java. All tests share one Spark session, an
 fast. test_tasks.py tests what the tasks compute, without Spark.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -177,20 +175,24 @@ def test_pairs(spark):
     assert found
 
 
+def check_against(spark: SparkSession, new: list[str], old: list[str], **options: Any) -> tuple[Any, Any, Any]:
+    """Compare the removed documents with those of the library; return the result of that one, and both frames."""
+    new_frame = spark.createDataFrame([(1000 + i, text) for i, text in enumerate(new)], "id long, text string")
+    old_frame = frame_of(spark, old)
+    found = collected(lsh.spark.removed(new_frame, against=old_frame, **options))
+    result, places = lsh.deduplicate(new, against=old, **options), {"new": 1000, "old": 0}
+    removed = result.removed.tolist()
+    assert found == [(1000 + i, places[side] + kept, *rest, side) for i, kept, *rest, side in removed]
+    assert {row[-1] for row in found} == {"new", "old"}
+    return result, new_frame, old_frame
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("keep", ["first", "last", "longest"])
 def test_against(spark, keep):
     """Old documents come first in any case, in order of their ids."""
     new, old = TEXTS[::2], TEXTS[1::2]
-    new_frame = spark.createDataFrame([(1000 + i, text) for i, text in enumerate(new)], "id long, text string")
-    old_frame = frame_of(spark, old)
-    found = collected(lsh.spark.removed(new_frame, against=old_frame, keep=keep))
-    result = lsh.deduplicate(new, against=old, keep=keep)
-    removed = result.removed
-    places = {"new": 1000, "old": 0}
-    expected = [(1000 + i, places[side] + kept, *rest, side) for i, kept, *rest, side in removed.tolist()]
-    assert found == expected
-    assert {row[-1] for row in found} == {"new", "old"}
+    result, new_frame, old_frame = check_against(spark, new, old, keep=keep)
     if keep == "first":
         kept = lsh.spark.deduplicate(new_frame, against=old_frame, add_copies=True).collect()
         assert {row["id"]: row["copies"] for row in kept} == {1000 + i: result.copies[i] for i in result.kept.tolist()}
@@ -226,13 +228,7 @@ def test_large_components_are_decided_in_rounds(spark, monkeypatch, options):
 def test_large_components_with_old_documents(spark, monkeypatch):
     """Old ones are kept, more of them than a batch has; copies have the first old copy, or a new one, as witness."""
     monkeypatch.setattr(_rounds, "LARGE", 10)
-    old, new = growing(60), [*growing(80)[20:], *TEXTS]
-    new_frame = spark.createDataFrame([(1000 + i, text) for i, text in enumerate(new)], "id long, text string")
-    found = collected(lsh.spark.removed(new_frame, threshold=0.5, against=frame_of(spark, old)))
-    removed = lsh.deduplicate(new, 0.5, against=old).removed
-    places = {"new": 1000, "old": 0}
-    assert found == [(1000 + i, places[side] + kept, *rest, side) for i, kept, *rest, side in removed.tolist()]
-    assert {row[-1] for row in found} == {"new", "old"}
+    check_against(spark, [*growing(80)[20:], *TEXTS], growing(60), threshold=0.5)
 
 
 def moment(i: int) -> datetime:

@@ -1,7 +1,5 @@
 """What the tasks of `lsh.spark` compute, without Spark."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Any

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 import pytest
-from reading import DOCUMENTS, HEADS, TEXTS, file_of, kept, pack, refusal, texts, unpack
+from reading import DOCUMENTS, HEADS, TEXTS, file_of, kept, pack, refusal, texts
 
 from lsh import files
 from lsh.storage import compression
@@ -27,15 +27,11 @@ def test_truncated_anywhere(tmp_path, format):
 
 
 @every_format
-def test_several_streams_are_one_file(tmp_path, format):
+def test_several_streams_are_one_file_and_what_else_follows_an_error(tmp_path, format):
     path = file_of(tmp_path, f"in.txt.{format}", pack(b"one\ntw", format) + pack(b"", format) + pack(b"o\n", format))
     assert texts(path) == [b"one", b"two"]
-
-
-@every_format
-@pytest.mark.parametrize("tail", [b"and more", b"B", b"\x1f"])
-def test_what_follows_a_stream_is_an_error(tmp_path, format, tail):
-    assert "corrupt" in refusal(file_of(tmp_path, f"in.txt.{format}", pack(b"one\n", format) + tail))
+    for tail in (b"and more", b"B", b"\x1f"):
+        assert "corrupt" in refusal(file_of(tmp_path, f"in.txt.{format}", pack(b"one\n", format) + tail))
 
 
 @pytest.mark.parametrize("format", ["gz", "xz"])
@@ -47,8 +43,10 @@ def test_padding_is_allowed(tmp_path, format):
 
 
 @every_format
-def test_compressed_without_saying_so(tmp_path, format):
+def test_names_that_say_another_compression(tmp_path, format):
     assert f"--format txt.{format}" in refusal(file_of(tmp_path, "in.txt", pack(b"one\n", format)))
+    message = refusal(file_of(tmp_path, f"in.txt.{format}", b"a text that is not compressed\n"))
+    assert message.endswith(f"in.txt.{format}: it is not compressed, in spite of its name; give --format txt")
 
 
 @pytest.mark.few(1)
@@ -78,18 +76,6 @@ def test_a_given_format_wins_over_the_name(tmp_path, format, name, packed):
     data = pack(HEADS.get(format, b"") + b"".join(DOCUMENTS[format]), packed)
     given = files.Format.from_string(f"{format}.{packed}".rstrip("."))
     assert texts(file_of(tmp_path, name.format(format), data), given) == TEXTS[format]
-
-
-@pytest.mark.parametrize("name", ["out", "out.part", "out.txt.gz", "out.gz", "out.xz"])
-def test_the_name_of_the_target_decides_how_it_is_compressed(tmp_path, name):
-    path = file_of(tmp_path, "in.txt.bz2", pack(b"one\ntwo\n", "bz2"))
-    packed = name.rpartition(".")[2] if name.endswith(("gz", "xz")) else ""
-    assert unpack(kept(path, [True, False], tmp_path / name), packed) == b"one\n"
-
-
-def test_plain_text_under_the_name_of_gzip(tmp_path):
-    message = refusal(file_of(tmp_path, "in.txt.gz", b"a text that is not compressed\n"))
-    assert message.endswith("in.txt.gz: it is not compressed, in spite of its name; give --format txt")
 
 
 @pytest.mark.few(1)

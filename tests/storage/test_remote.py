@@ -1,7 +1,5 @@
 """Files that URLs name, without a server of S3: ``memory://``, ``file://``, and a local server of the web."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 import http.server
@@ -565,9 +563,8 @@ def test_a_folder_of_the_web(tmp_path, web):
     found = {name: data for name, data in contents(tmp_path / "out").items() if data is not None}
     assert found == {name: text.encode() for name, text in TEXTS.items() if name != "deep/c.txt"}
     assert ("HEAD", "") not in kind.log
-    assert (
-        refused(tmp_path, "stats", f"{url}/none/") == f"lsh: error: {url}/none/: the folder has no file; name another"
-    )
+    message = refused(tmp_path, "stats", f"{url}/none/")
+    assert message == f"lsh: error: {url}/none/: the folder has no file; name another"
     message = refused(tmp_path, "stats", f"{url}/in")
     assert message.endswith("rename it or give --format; the URL of a folder ends in a slash")
 

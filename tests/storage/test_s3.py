@@ -3,8 +3,6 @@
 They need the packages of ``.ci/requirements-remote.txt``.
 """
 
-from __future__ import annotations
-
 import doctest
 import gzip
 import json
@@ -196,15 +194,6 @@ def test_a_cut_read_is_tried_again(tmp_path, bucket):
     done(tmp_path, "dedup", source, "-o", "out.tsv")
     assert bucket.proxy.cuts == []
     assert (tmp_path / "out.tsv").read_bytes() == expected
-
-
-def test_a_connection_that_is_always_cut_is_an_error(tmp_path, bucket, monkeypatch):
-    retry_once(monkeypatch)
-    source = bucket.put("in.tsv", lines(2000))
-    bucket.proxy.cuts += [Cut("GET", "in.tsv", 1000)] * 20
-    message = refused(tmp_path, "dedup", source, "-o", "out.tsv")
-    assert f"lsh: error: {source}: the connection failed or was lost" in message
-    assert message.endswith("check the network and run again")
 
 
 @pytest.mark.parametrize("where", ["?uploads", "partNumber=2", "uploadId="])

@@ -4,8 +4,6 @@
 ``golden/2``; they are never written again.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """deduplicate and find_pairs with an index and within one: equal to the same run with the texts as a list."""
 
-from __future__ import annotations
-
 import pickle
 import random
 from pathlib import Path
@@ -265,9 +263,7 @@ def test_unknown_texts(tmp_path):
         index.deduplicate,
         lambda **named: list(index.find_pairs(**named)),
     ):
-        with pytest.raises(
-            ValueError, match=r"^verify='exact' compares texts, and the index stores none: open it with"
-        ):
+        with pytest.raises(ValueError, match=r"^verify='exact' compares texts, and the index stores none: open it"):
             run()
         assert len(run(verify="sketch"))
     result = lsh.deduplicate(old, against=index, verify="sketch")
@@ -280,9 +276,8 @@ def test_unknown_texts(tmp_path):
         lsh.deduplicate(old, against=known)
     result = lsh.deduplicate(old, against=known, verify="sketch")
     assert not result.keep.any()
-    assert set(result.removed["document"][result.removed["identical"]]) == {
-        i for i, text in enumerate(old) if text == old[0]
-    }
+    identical = result.removed["document"][result.removed["identical"]]
+    assert set(identical) == {i for i, text in enumerate(old) if text == old[0]}
 
 
 def test_estimates_from_eight_bits(tmp_path):
@@ -328,9 +323,8 @@ def test_errors(tmp_path):
     with pytest.raises(ValueError, match=r"^random_state and against, an index, cannot be combined"):
         lsh.deduplicate(["a text"], against=index, random_state=1)
     for run in (lambda **named: lsh.deduplicate(["a text"], against=index, **named), index.deduplicate):
-        with pytest.raises(
-            ValueError, match=r"^threshold=0\.2 has a recall of 0\.\d+ with the bands .* for 0\.7; create"
-        ):
+        message = r"^threshold=0\.2 has a recall of 0\.\d+ with the bands .* for 0\.7; create"
+        with pytest.raises(ValueError, match=message):
             run(threshold=0.2)
     result = lsh.deduplicate(corpus(2, 100), 0.8, against=index)
     assert result.parameters["recall"] == index.recall_at(0.8, min_similarity=0.8) > index.recall_at(0.7)

@@ -3,8 +3,6 @@
 After each of them, what `commit` returned for is there, nothing is half there, or an error names the file.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import random

@@ -4,8 +4,6 @@ What is changed at random is the content of a segment, of a log, of a file of re
 manifest; then all checksums are made right again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import random
 import shutil

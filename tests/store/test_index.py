@@ -335,8 +335,7 @@ def test_recall_at_the_threshold(folder, sketch, texts):
             assert answers[0].recall >= 0.99
         else:
             assert abs(missed / 800 - 1 + index.recall_at(0.8)) < 0.071  # four standard errors
-        if sketch != "none":
-            estimated = lsh.find_pairs(asked, others=index, verify="sketch")
-            recall = lsh.deduplicate([], against=index, verify="sketch").parameters["recall"]
-            assert abs(sum(i == j for i, j, _ in estimated) / 800 - recall) < 0.071
-            assert recall < 0.6
+        estimated = lsh.find_pairs(asked, others=index, verify="sketch")
+        recall = lsh.deduplicate([], against=index, verify="sketch").parameters["recall"]
+        assert abs(sum(i == j for i, j, _ in estimated) / 800 - recall) < 0.071
+        assert recall < 0.6

@@ -1,7 +1,5 @@
 """Signals and errors in the middle of a change, and folders that are replaced: all of a change is made, or none."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Jobs of a user of an index: many removals, new times, equal texts, wrong arguments, another index in its place."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Cache.save and Cache.load: the same cache again, in the files of an index."""
 
-from __future__ import annotations
-
 import errno
 import random
 from pathlib import Path

@@ -3,8 +3,6 @@
 A store is a `Cache` or an `Index`, in memory or after a move: pickled, saved, committed, compacted, reopened.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import pickle

@@ -1,9 +1,9 @@
-"""The typed values of the options, without a run of a command: given values and defaults."""
-
-from __future__ import annotations
+"""The typed values of the options, without a run of a command, and the words of errors: parameters become options."""
 
 import argparse
+import copy
 import json
+import pickle
 
 import pytest
 from running import done
@@ -11,10 +11,11 @@ from running import lsh as run
 
 import lsh
 from lsh import files
+from lsh.base.errors import Parameter, bad_type, bad_value, words_of
 from lsh.engine.matching import Matching
 from lsh.files import ReadOptions
 from lsh.terminal import options
-from lsh.terminal.console import Parser
+from lsh.terminal.console import Parser, worded
 from lsh.terminal.options import RunOptions
 
 
@@ -34,9 +35,7 @@ def test_defaults():
     matching = options.matching(namespace)
     assert matching == Matching()
     assert matching.for_documents(1) == Matching(0.8, bands=lsh.plan(0.8, 0.99, 128), hasher=hasher)
-    assert options.reading(namespace) == ReadOptions(
-        None, None, None, None, None, None, None, None, "error", "error", None
-    )
+    assert options.reading(namespace) == ReadOptions(*[None] * 8, "error", "error", None)
     assert options.running(namespace) == RunOptions(None, None, None, False, False)
 
 
@@ -87,3 +86,16 @@ def test_a_run_with_a_drawn_seed_can_be_repeated(tmp_path):
     assert removed[0] == removed[1]
     said = run(tmp_path, "pairs", *command, "-v", "--random-state", str(state)).stderr
     assert f"random_state={state}".encode() in said
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+@pytest.mark.parametrize("make", [bad_value, bad_type])
+def test_an_error_knows_its_parameter(make, again):
+    error = again(make(Parameter("recall", 0.5), "is too low; use " + Parameter("bands")))
+    assert (str(error), error.parameter, error.reason) == (
+        "recall=0.5 is too low; use bands",
+        "recall",
+        "is too low; use bands",
+    )
+    assert type(error) in (ValueError, TypeError)
+    assert worded(words_of(error)) == "--recall 0.5 is too low; use --bands"

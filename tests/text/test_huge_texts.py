@@ -1,7 +1,5 @@
 """Texts of many megabytes: hashed in pieces, with the same fingerprints, and interrupted soon after a signal."""
 
-from __future__ import annotations
-
 import random
 import signal
 import threading

@@ -4,8 +4,6 @@ Real packages make what users have. `producer` makes the rest: every layout at a
 and a ledger of the memory that is released. The content of a batch is read back byte for byte.
 """
 
-from __future__ import annotations
-
 import gc
 import re
 import sys
@@ -351,7 +349,7 @@ def test_a_long_column_is_cut_into_chunks():
     assert source.ledger.settled()
 
 
-def test_a_stream_is_taken_as_it_is_needed():
+def test_a_stream_is_taken_as_it_is_needed_and_released_if_it_is_left():
     source = Producer(*[node("u", [b"text %d" % i]) for i in range(50)])
     positions = []
     for position, _ in HASHER.chunks(source, num_threads=1):
@@ -359,9 +357,6 @@ def test_a_stream_is_taken_as_it_is_needed():
         assert source.ledger.out <= 4
     assert positions == list(range(50))
     assert source.ledger.settled()
-
-
-def test_a_stream_that_is_left_early_is_released():
     source = Producer(*[node("u", [b"text"])] * 50)
     chunks = HASHER.chunks(source, num_threads=2)
     next(chunks)

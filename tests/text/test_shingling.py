@@ -4,8 +4,6 @@ Expected values are those of reference.py, or written by hand.
 test_values.py tests that `Shingles` is a value.
 """
 
-from __future__ import annotations
-
 import numpy
 import pytest
 import reference

@@ -1,7 +1,5 @@
 """Every public name in its ordinary uses, with the types of the results; `tests/test_types.py` checks and runs it."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable, Iterator, KeysView, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ordinary and wrong uses of `lsh.spark`, with the marks of `wrong.py`. Never run; checked by mypy only."""
 
-from __future__ import annotations
-
 from pyspark.sql import DataFrame, functions
 
 import lsh

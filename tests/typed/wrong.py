@@ -1,7 +1,5 @@
 """Wrong uses, each marked with the error of mypy: without the error, the mark is an error itself. Never run."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import lsh

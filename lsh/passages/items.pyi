@@ -11,6 +11,8 @@ _Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
 REASONS: tuple[str, ...]
 
+def cleared(count: int, kind: type[np.generic]) -> np.ndarray[Any, np.dtype[Any]]: ...
+
 @final
 class ItemTable:
     def __new__(

@@ -620,7 +620,8 @@ def _set_better(removed: Array, layout: Layout, decided: partitions.ClusterResul
     if not len(decided.better_documents):
         return
     documents, kept = layout.documents[decided.better_documents], layout.documents[decided.better_kept]
-    own = copies[np.isin(layout.firsts[copies], documents)]
+    parts = (copies[at : at + DOCUMENTS_STEP] for at in range(0, len(copies), DOCUMENTS_STEP))
+    own = np.concatenate([part[np.isin(layout.firsts[part], documents)] for part in parts])
     ranks = layout.ranks_of(np.concatenate([kept, own]))
     ascending = np.lexsort((ranks[: len(kept)], documents))
     found = documents[ascending].astype(np.int64) * (len(ranks) + 1) + ranks[: len(kept)][ascending]

@@ -109,18 +109,20 @@ class Layout:
 
     def copies(self, stop: int) -> Array:
         """Return the positions below `stop` of documents that their first copy stands for, int32."""
-        found = [np.empty(0, np.int32)]
+        return np.concatenate([np.empty(0, np.int32), *self._copies(stop)])
+
+    def _copies(self, stop: int) -> Iterator[Array]:
         for start in range(0, 0 if self._with_copies else stop, DOCUMENTS_STEP):
             some = self.firsts[start : min(start + DOCUMENTS_STEP, stop)]
             is_copy = (some >= 0) & (some != np.arange(start, start + len(some), dtype=np.int32))
-            found.append(np.flatnonzero(is_copy).astype(np.int32) + np.int32(start))
-        return np.concatenate(found)
+            yield np.flatnonzero(is_copy).astype(np.int32) + np.int32(start)
 
     def copied(self) -> Array:
         """Return which documents stand for copies, bool."""
         flags = np.zeros(len(self.documents), np.bool_)
-        numbers = self._numbers[self.firsts[self.copies(self._corpus.total)]]
-        flags[numbers[numbers >= 0]] = True
+        for copies in self._copies(self._corpus.total):
+            numbers = self._numbers[self.firsts[copies]]
+            flags[numbers[numbers >= 0]] = True
         return flags
 
     def ranks_of(self, positions: Array) -> Array:

@@ -22,10 +22,10 @@ from lsh.base.arrays import Array
 from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, MemoryBudget, SpilledColumn, bound_error, size_argument
 from lsh.base.threads import map_in_order, worth
 from lsh.engine.collection import Collection, between, expected_documents
-from lsh.engine.deciding import write_links
 from lsh.engine.matching import Matching
 from lsh.engine.saving import Rows, SavedRows
 from lsh.links.comparing import Similarity
+from lsh.links.grouping import write_links
 from lsh.links.linking import BandLinks, Links, LowBits, Order, positions_of
 from lsh.sketch.hasher import batch_extents, batch_fingerprints
 from lsh.sketch.sketch_filter import num_words

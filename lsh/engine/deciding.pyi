@@ -8,19 +8,9 @@ import numpy as np
 from lsh.links.comparing import Similarity
 
 _Int32 = np.ndarray[Any, np.dtype[np.int32]]
-_Int64 = np.ndarray[Any, np.dtype[np.int64]]
 _Float64 = np.ndarray[Any, np.dtype[np.float64]]
 
 MAX_NEAR: int
-
-@final
-class Components:
-    def __new__(cls, count: int) -> Components: ...
-    def connect(self, pairs: _Int32, numbers: _Int32) -> None: ...
-    def firsts(self) -> _Int32: ...
-    def order(self) -> tuple[_Int32, _Int64]: ...
-
-def write_links(pairs: _Int32, numbers: _Int32, links: _Int32) -> None: ...
 
 @final
 class ClusterState:

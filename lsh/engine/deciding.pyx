@@ -3,7 +3,7 @@
 
 Documents that are linked through shared buckets are one component. What is decided about a document depends on its
 component only, so components can be decided in any order, and in threads: `lsh.engine.partitions` shares the work.
-`Components` finds the components. `ClusterState` holds the buckets of the documents and what is decided about them, and
+`ClusterState` holds the buckets of the documents and what is decided about them, and
 each thread has a `GreedyClusterer` over it. Documents are numbers from 0 here: component by component, and in the order
 of the walk within each.
 """
@@ -16,7 +16,7 @@ from libc.string cimport memset
 
 from lsh.links.comparing cimport FILTERED, RUN, Similarity
 from lsh.links.families cimport Family
-from lsh.base.components cimport find, flatten, root_of, unite
+from lsh.base.components cimport find, root_of, unite
 from lsh.base.memory cimport resize
 
 import threading
@@ -28,85 +28,6 @@ cdef enum:
     FAMILY_SHARE = 2  # a document meets at least this part, 1 / FAMILY_SHARE, of all that it is compared with
 
 MAX_NEAR = NEAR
-
-cdef class Components:
-    """The connected components of documents.
-
-    Parameters
-    ----------
-    count : int
-        The number of documents, which are numbers from 0 in the order of the walk.
-    """
-
-    cdef int32_t[::1] parents  # of each document an earlier member of its component, or itself
-
-    def __cinit__(self, Py_ssize_t count):
-        self.parents = np.arange(count, dtype=np.int32)
-
-    def connect(self, const int32_t[:, ::1] pairs not None, const int32_t[::1] numbers not None):
-        """Connect documents pair by pair.
-
-        Parameters
-        ----------
-        pairs : numpy.ndarray
-            int32, shape ``(n, 2)``: of documents by other numbers.
-        numbers : numpy.ndarray
-            int32: the number of each document by these numbers.
-        """
-        cdef Py_ssize_t i
-        with nogil:
-            for i in range(pairs.shape[0]):
-                unite(&self.parents[0], numbers[pairs[i, 0]], numbers[pairs[i, 1]])
-
-    def firsts(self):
-        """Return the first document of the component of each one: int32, the memory of this object."""
-        if self.parents.shape[0]:
-            flatten(&self.parents[0], <int32_t> self.parents.shape[0])
-        return np.asarray(self.parents)
-
-    def order(self):
-        """Return the documents component by component; those of a component, and the components, by first number.
-
-        Returns
-        -------
-        documents : numpy.ndarray
-            int32, shape ``(n,)``.
-        starts : numpy.ndarray
-            int64, shape ``(components + 1,)``: where each component begins in `documents`, and n.
-        """
-        cdef int32_t i, root, count = <int32_t> self.parents.shape[0]
-        cdef int64_t at = 0
-        documents, ends = np.empty(count, np.int32), np.zeros(count, np.int64)
-        cdef int32_t[::1] placed = documents
-        cdef int64_t[::1] places = ends
-        with nogil:
-            if count:
-                flatten(&self.parents[0], count)
-            for i in range(count):
-                places[self.parents[i]] += 1
-            for i in range(count):  # from sizes to where each component begins, at its root
-                if self.parents[i] == i:
-                    at += places[i]
-                    places[i] = at - places[i]
-            for i in range(count):
-                root = self.parents[i]
-                placed[places[root]] = i
-                places[root] += 1
-        roots = np.flatnonzero(np.asarray(self.parents) == np.arange(count, dtype=np.int32))
-        return documents, np.concatenate([np.zeros(1, np.int64), ends[roots]])
-
-
-def write_links(const int32_t[:, ::1] pairs not None, const int32_t[::1] numbers not None,
-                int32_t[::1] links not None):
-    """Write the links of a band: to `links`, at the number of the first document of each pair, that of the second.
-
-    `pairs` and `numbers` are as for `Components.connect`.
-    """
-    cdef Py_ssize_t i
-    with nogil:
-        for i in range(pairs.shape[0]):
-            links[numbers[pairs[i, 0]]] = numbers[pairs[i, 1]]
-
 
 cdef class ClusterState:
     """The buckets of the documents of some components, and what is decided about these documents.

@@ -15,9 +15,9 @@ import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.engine.corpus import THREAD_BYTES, TOGETHER_BYTES, CollisionError, Corpus
-from lsh.engine.deciding import Components
 from lsh.engine.placing import BUFFER, PartitionedRows, PartitionedTexts, ends_of
 from lsh.links.comparing import Similarity
+from lsh.links.grouping import Components
 from lsh.links.linking import Order
 from lsh.text.batch import Batch, same_texts
 

@@ -6,6 +6,7 @@ from typing import Any, final
 import numpy as np
 
 _Int32 = np.ndarray[Any, np.dtype[np.int32]]
+_Int64 = np.ndarray[Any, np.dtype[np.int64]]
 _Uint32 = np.ndarray[Any, np.dtype[np.uint32]]
 _Uint64 = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -17,6 +18,15 @@ class BucketFinder:
     @property
     def count(self) -> int: ...
     def find(self, keys: _Uint64, entered: int = -1) -> tuple[_Int32, _Uint32]: ...
+
+@final
+class Components:
+    def __new__(cls, count: int) -> Components: ...
+    def connect(self, pairs: _Int32, numbers: _Int32) -> None: ...
+    def firsts(self) -> _Int32: ...
+    def order(self) -> tuple[_Int32, _Int64]: ...
+
+def write_links(pairs: _Int32, numbers: _Int32, links: _Int32) -> None: ...
 
 @final
 class BucketTables:

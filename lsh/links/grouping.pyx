@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
-"""Band keys to buckets.
+"""Band keys to buckets, and links to components.
 
-For a corpus, `BucketFinder` finds the documents that share a key, one band at a time. For a cache, which grows and
-shrinks, `BucketTables` holds one hash table a band. `lsh.links.linking` and `lsh.store.cache` give them their meaning.
+For a corpus, `BucketFinder` finds the documents that share a key, one band at a time, and `Components` connects those
+that are linked. For a cache, which grows and shrinks, `BucketTables` holds one hash table a band. `lsh.links.linking`,
+`lsh.engine.layout` and `lsh.store.cache` give them their meaning.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -11,6 +12,7 @@ from libc.string cimport memset
 
 from lsh cimport _kernels as c
 from lsh._minhash cimport chosen_kernels
+from lsh.base.components cimport flatten, unite
 from lsh.base.memory cimport resize
 
 import numpy as np
@@ -126,6 +128,87 @@ cdef class BucketFinder:
         both = np.asarray(keys).view(np.int32)
         ends = both[count:count + <Py_ssize_t> found].view(np.uint32)
         return both[:ends.max(initial=0)], ends
+
+
+# ---- the components of a corpus ----
+
+cdef class Components:
+    """The connected components of documents.
+
+    Parameters
+    ----------
+    count : int
+        The number of documents, which are numbers from 0 in the order of the walk.
+    """
+
+    cdef int32_t[::1] parents  # of each document an earlier member of its component, or itself
+
+    def __cinit__(self, Py_ssize_t count):
+        self.parents = np.arange(count, dtype=np.int32)
+
+    def connect(self, const int32_t[:, ::1] pairs not None, const int32_t[::1] numbers not None):
+        """Connect documents pair by pair.
+
+        Parameters
+        ----------
+        pairs : numpy.ndarray
+            int32, shape ``(n, 2)``: of documents by other numbers.
+        numbers : numpy.ndarray
+            int32: the number of each document by these numbers.
+        """
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(pairs.shape[0]):
+                unite(&self.parents[0], numbers[pairs[i, 0]], numbers[pairs[i, 1]])
+
+    def firsts(self):
+        """Return the first document of the component of each one: int32, the memory of this object."""
+        if self.parents.shape[0]:
+            flatten(&self.parents[0], <int32_t> self.parents.shape[0])
+        return np.asarray(self.parents)
+
+    def order(self):
+        """Return the documents component by component; those of a component, and the components, by first number.
+
+        Returns
+        -------
+        documents : numpy.ndarray
+            int32, shape ``(n,)``.
+        starts : numpy.ndarray
+            int64, shape ``(components + 1,)``: where each component begins in `documents`, and n.
+        """
+        cdef int32_t i, root, count = <int32_t> self.parents.shape[0]
+        cdef int64_t at = 0
+        documents, ends = np.empty(count, np.int32), np.zeros(count, np.int64)
+        cdef int32_t[::1] placed = documents
+        cdef int64_t[::1] places = ends
+        with nogil:
+            if count:
+                flatten(&self.parents[0], count)
+            for i in range(count):
+                places[self.parents[i]] += 1
+            for i in range(count):  # from sizes to where each component begins, at its root
+                if self.parents[i] == i:
+                    at += places[i]
+                    places[i] = at - places[i]
+            for i in range(count):
+                root = self.parents[i]
+                placed[places[root]] = i
+                places[root] += 1
+        roots = np.flatnonzero(np.asarray(self.parents) == np.arange(count, dtype=np.int32))
+        return documents, np.concatenate([np.zeros(1, np.int64), ends[roots]])
+
+
+def write_links(const int32_t[:, ::1] pairs not None, const int32_t[::1] numbers not None,
+                int32_t[::1] links not None):
+    """Write the links of a band: to `links`, at the number of the first document of each pair, that of the second.
+
+    `pairs` and `numbers` are as for `Components.connect`.
+    """
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(pairs.shape[0]):
+            links[numbers[pairs[i, 0]]] = numbers[pairs[i, 1]]
 
 
 # ---- the bins of a cache ----

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.engine.deciding import Components
 from lsh.engine.result import Deduplication
+from lsh.links.grouping import Components
 from lsh.report.choice import cluster_sizes, sides
 from lsh.report.lookup import TextLookup, checked_length, decoded
 from lsh.report.recall import MeasuredRecall

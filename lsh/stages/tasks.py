@@ -24,10 +24,9 @@ import pyarrow as pa
 from lsh.base.arrays import Array
 from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget
 from lsh.engine import dedup
-from lsh.engine.deciding import Components
 from lsh.engine.matching import Matching
 from lsh.links.comparing import keep_similar
-from lsh.links.grouping import pack_low_bits
+from lsh.links.grouping import Components, pack_low_bits
 from lsh.links.linking import LIMIT, buckets_of
 from lsh.sketch import sketch_filter
 from lsh.sketch.hasher import batch_extents, batch_fingerprints

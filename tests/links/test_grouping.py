@@ -8,9 +8,9 @@ import reference
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lsh.engine.deciding import ClusterState, Components, GreedyClusterer
+from lsh.engine.deciding import ClusterState, GreedyClusterer
 from lsh.links.comparing import Similarity
-from lsh.links.grouping import BucketFinder
+from lsh.links.grouping import BucketFinder, Components
 
 GOLDEN = 0x9E3779B97F4A7C15  # of kernels/grouping.c, which picks a partition by the top bits of key * GOLDEN
 UNDO = pow(GOLDEN, -1, 2**64)

@@ -195,7 +195,8 @@ def deduplicate(
     With ``verify="exact"``, a candidate pair is compared exactly only if it passes the sketch filter: enough components
     of the two fingerprints must have the same lowest 8 bits. Of the pairs at the threshold, the filter loses at
     most a fifth of those that `recall` allows to be missed. With a plan as `bands` it loses at most the share
-    ``plan.loss``; with bands that are given without a plan, or a plan whose ``loss`` is 0, one pair in a thousand.
+    ``plan.loss``; with bands that are given without a plan, or a plan whose ``loss`` is 0, one pair in a thousand, or
+    up to nine where two texts together have 2 to 5 different shingles.
 
     Where `against` is an `Index`, the hasher and the bands are those of the index; a parameter that differs is an
     error, and so is a threshold at which the bands find fewer than half of the pairs. The result is that of the texts

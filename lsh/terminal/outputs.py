@@ -452,6 +452,8 @@ def put_in_place(run: OpenRun, resumption: Resumption | None = None) -> None:
         resumption.placing()
     for each in targets:
         each.commit()
+    if resumption is not None:
+        resumption.placed()
 
 
 def print_counts(

@@ -26,7 +26,7 @@ FREE = {"parser", "run", "resume", "num_threads", "max_memory", "temp_dir", "qui
 ALLOWING = (("on_bad_line", "skip"), ("missing", "empty"))
 NAMED = ("input", "against")  # such values that name files
 JOURNALS = ("input", "against", "rows")
-PLACING = "placing"  # the record of a run whose files are complete, and whose OUTPUT is a new folder
+PLACING = "placing"  # the record of a run whose files are complete, and whose OUTPUT is a new folder, or has them
 
 States = Mapping[str, "tuple[Any, ...] | None"]
 
@@ -157,6 +157,11 @@ class Resumption:
         """Note that all files are complete, and put in their places from now on."""
         assert self._run is not None
         self._run.append(None if os.path.isdir(self._output) else PLACING)
+
+    def placed(self) -> None:
+        """Note that all files are in their places."""
+        assert self._run is not None
+        self._run.append(PLACING)
 
     def end(self) -> None:
         """Delete the folder, or what is in the one that a link leads to; the record of the run is the last to go."""

@@ -9,11 +9,12 @@ from full_disk import full_disk
 from reading import kept, read, refusal, texts
 
 from lsh import files
-from lsh.files import tables
 
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyarrow import ipc, parquet  # noqa: E402
+
+from lsh.files import tables  # noqa: E402
 
 
 def table_of(rows: int = 10_000, **more: Any) -> Any:

@@ -138,7 +138,7 @@ BREAKS = (
     ),
     Break(  # an error names a bound that is too small
         7,
-        "lsh/engine/corpus.py",
+        "lsh/base/budget.py",
         'problem = f"must be {size_argument(count * each)} or more for {documents}"',
         'problem = f"must be {size_argument(count * each // 2)} or more for {documents}"',
         ("test_the_bound_that_an_error_names_is_enough",),
@@ -244,8 +244,8 @@ BREAKS = (
     Break(  # items of which a text has just enough shingles are not looked at
         13,
         "lsh/passages/item_search.pyx",
-        "if seen.count == self.table.items[item].bar:",
-        "if seen.count == self.table.items[item].bar + 1:",
+        "if <uint32_t> seen.here + seen.before >= seen.bar:",
+        "if <uint32_t> seen.here + seen.before > seen.bar:",
         ("test_items_are_found_as_defined",),
     ),
     Break(  # windows of just the longest length are not tried

@@ -19,7 +19,7 @@ import numpy as np
 
 from lsh.base import checks, errors
 from lsh.base.arrays import Array
-from lsh.base.budget import MAX_DOCUMENTS, SpilledColumn, bound_error
+from lsh.base.budget import MAX_DOCUMENTS, bound_error
 from lsh.base.progress import Progress
 from lsh.base.threads import map_in_order
 from lsh.engine.collection import Collection, expected_documents
@@ -27,7 +27,8 @@ from lsh.engine.corpus import MAX_READ
 from lsh.engine.dedup import Running, collections_of, rank_by_priority
 from lsh.engine.index_source import IndexSource
 from lsh.engine.matching import check_length, checked_keep
-from lsh.links.linking import SPREAD, positions_of
+from lsh.engine.placing import PartitionedRows
+from lsh.links.linking import HALF, SPREAD, positions_of
 from lsh.passages.cutting import ROW, RUN, Cutter
 from lsh.passages.repeats import AnchorFinder, KeyTable, passage_keys, passage_runs, unit_keys, unit_runs, units_of
 from lsh.passages.result import Passages, cuts_of
@@ -292,13 +293,28 @@ class _Finding:
             parts = max(min(needed * threads // max(self.budget.room, 1), MAX_PARTS), threads)
         found = self.budget.column(np.uint64)
         with self.budget.reserved(needed // parts * threads):
-            for keys in map_in_order(lambda part: _repeated_of(self.keys, part, parts), range(parts), threads):
+            for keys in map_in_order(self._repeated_by_part(parts, parts > threads), range(parts), threads):
                 found.append(keys)
         table = KeyTable(self.budget.array, len(found))
         for _, keys in found.chunks():
             table.add(keys)
         self.budget.trim()
         return table
+
+    def _repeated_by_part(self, parts: int, stored: bool) -> Callable[[int], Array]:
+        """Return `_repeated_of` for the keys of a part; with `stored`, all are copied, so that each is read once."""
+
+        def part_of(keys: Array) -> Array:
+            numbers: Array = (keys * SPREAD >> HALF) * np.uint64(parts) >> HALF
+            return numbers.astype(np.uint16)
+
+        if not stored:
+            return lambda part: _repeated_of(keys[part_of(keys) == part] for _, keys in self.keys.chunks())
+        by_part = PartitionedRows(self.budget, parts, np.uint64)
+        for _, keys in self.keys.chunks():
+            by_part.append(part_of(keys), keys)
+        by_part.finish()
+        return lambda part: _repeated_of(by_part.read(part))
 
     # ---- runs ----
 
@@ -438,14 +454,9 @@ class _LazyBatch(NamedTuple):
 SIZE_OF = attrgetter("size")  # of a batch
 
 
-def _repeated_of(keys: SpilledColumn, part: int, parts: int) -> Array:
-    """Return the keys of one of several parts that occur more than once, ascending."""
-    found = []
-    for _, some in keys.chunks():
-        high = (some * SPREAD) >> np.uint64(32)
-        found.append(some[high * np.uint64(parts) >> np.uint64(32) == part] if parts > 1 else some.copy())
-    own = np.concatenate([np.empty(0, np.uint64), *found])
-    del found
+def _repeated_of(keys: Iterator[Array]) -> Array:
+    """Return the keys that occur more than once, ascending."""
+    own = np.concatenate([np.empty(0, np.uint64), *keys])
     own.sort()
     again = own[1:][own[1:] == own[:-1]]
     del own

@@ -16,6 +16,7 @@ from typing import Any
 from lsh.base import signals
 from lsh.base.errors import Parameter, bad_value
 from lsh.storage import compression, disk, remote, urls
+from lsh.storage.behind import WriteBehind
 from lsh.storage.disk import STANDARD, beside, mode, named_errors
 from lsh.storage.inputs import Input
 from lsh.storage.locations import INPUT, Local, Url, contents, location
@@ -49,7 +50,9 @@ class Target:
         compression.check_available(self._packed)
         self._sink = location(path).sink(folder)
         self._is_complete = False
-        self._writer: Any = None
+        self._packing: Any = None
+        self._behind: WriteBehind | None = None
+        self._write: Any = None
 
     def __enter__(self) -> Target:
         try:
@@ -62,8 +65,12 @@ class Target:
     def _open(self) -> None:
         with self._errors():
             self._sink.open()
-        file = self._sink.file
-        self._writer = compression.Packing(file, self._packed) if self._packed else file
+        if self._packed:
+            self._packing = compression.Packing(self._sink.file, self._packed)
+        self._write = (self._packing or self._sink.file).write
+        if isinstance(self._sink, disk.Replacement):  # what goes to a pipe appears at once; URLs have threads already
+            self._behind = WriteBehind(self._write)
+            self._write = self._behind.write
 
     def _errors(self) -> AbstractContextManager[None]:
         return disk.named_errors(self._name, self._sink.has_folder)
@@ -76,13 +83,15 @@ class Target:
     def write(self, data: bytes) -> None:
         """Write bytes."""
         with self._errors():
-            self._writer.write(data)
+            self._write(data)
 
     def complete(self) -> None:
         """Write all that is buffered, so that `commit` has only to let the file appear."""
         with self._errors():
-            if self._packed:
-                self._writer.finish()
+            if self._behind is not None:
+                self._behind.finish()
+            if self._packing is not None:
+                self._packing.finish()
             self._sink.complete()
         self._is_complete = True
 
@@ -97,6 +106,8 @@ class Target:
             self._sink.commit()
 
     def __exit__(self, *error: object) -> None:
+        if self._behind is not None:
+            self._behind.stop()
         self._sink.discard()
 
 

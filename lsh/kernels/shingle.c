@@ -214,18 +214,53 @@ size_t lsh_normalise(const uint8_t *text, size_t length, int flags, const uint32
     return written - (flags & LSH_JOIN && written > 0 && gap);
 }
 
+/* A bit for each of 64 bytes that is a space. */
+static inline uint64_t spaces_of(const uint8_t *bytes)
+{
+    const uint64_t low_bits = 0x7F7F7F7F7F7F7F7Fu;
+    uint64_t mask = 0;
+    for (unsigned i = 0; i < 8; i++) {
+        const uint64_t word = lsh_load64(bytes + 8 * i) ^ 0x2020202020202020u;
+        const uint64_t high_bits = ~(((word & low_bits) + low_bits) | word | low_bits); /* of the bytes that are 0 */
+        mask |= (high_bits >> 7) * 0x0102040810204080u >> 56 << 8 * i;              /* together */
+    }
+    return mask;
+}
+
+/* lsh_unit_starts for words. A branch for each word would be mispredicted too often, and a call takes longer than a word. */
+static size_t word_starts(const uint8_t *text, size_t length, size_t *at, size_t *starts, size_t capacity)
+{
+    size_t count = 0, block = *at;
+    if (capacity == 0 || block >= length)
+        return 0;
+    starts[count++] = block;
+    for (; block < length; block += 64) {
+        uint8_t rest[64] = {0};
+        const uint8_t *bytes = text + block;
+        if (length - block < 64)
+            bytes = memcpy(rest, bytes, length - block);
+        for (uint64_t spaces = spaces_of(bytes); spaces; spaces &= spaces - 1) {
+            const size_t start = block + lsh_lowest_bit(spaces) + 1;
+            if (count == capacity || start == length) {
+                *at = start;
+                return count;
+            }
+            starts[count++] = start;
+        }
+    }
+    *at = length;
+    return count;
+}
+
 size_t lsh_unit_starts(const uint8_t *text, size_t length, enum lsh_unit unit, size_t *at, size_t *starts, size_t capacity)
 {
     size_t count = 0, place = *at;
+    if (unit == LSH_WORD)
+        return word_starts(text, length, at, starts, capacity);
     while (count < capacity && place < length) {
         uint32_t ignored;
         starts[count++] = place;
-        if (unit == LSH_WORD) {
-            const uint8_t *space = memchr(text + place, ' ', length - place);
-            place = space == NULL ? length : (size_t)(space - text) + 1;
-        } else {
-            place += unit == LSH_CHAR ? decode_utf8(text + place, length - place, &ignored) : 1;
-        }
+        place += unit == LSH_CHAR ? decode_utf8(text + place, length - place, &ignored) : 1;
     }
     *at = place;
     return count;

@@ -860,6 +860,32 @@ static void check_begins(void)
         }
 }
 
+/* The starts of words, some at a time. */
+static void check_word_starts(void)
+{
+    enum { MOST = 300 };
+    const size_t length = below(MOST + 1), most = between(1, 40), letters = between(1, 12);
+    uint8_t *text = at_edge(text_room, length);
+    size_t at = 0, next = 0, starts[MOST], count;
+    for (size_t i = 0; i < length; i++)
+        text[i] = below(letters) ? (uint8_t)draw() : ' ';
+    do {
+        count = lsh_unit_starts(text, length, LSH_WORD, &at, starts, most);
+        int differs = count > most || (count < most && next < length && count == 0);
+        for (size_t i = 0; i < count; i++) {
+            differs |= starts[i] != next;
+            while (next < length && text[next] != ' ')
+                next++;
+            next += next < length;
+        }
+        if (differs || at != next) {
+            fprintf(stderr, "starts of words differ, length %zu\n", length);
+            failures++;
+            return;
+        }
+    } while (count);
+}
+
 static void check_whole_hashes(void)
 {
     const size_t size = below(200);
@@ -1192,6 +1218,8 @@ int main(int argc, char **argv)
         for (int again = 0; again < 64; again++)
             check_begins();
         check_whole_hashes();
+        for (int again = 0; again < 16; again++)
+            check_word_starts();
         check_buckets();
         for (int again = 0; again < 16; again++)
             check_fields();

@@ -5,6 +5,8 @@ also a menu, whose parts are shorter than a passage, with the title of the page 
 Passages of 200 to 5,000 bytes are planted in 2 to 10,000 pages each (both drawn with a density of 1 / x). The table of
 `--spans` is compared with what was planted: of each passage and of the footer, all copies but one must be cut, and
 nothing else. The command runs in its own process; the temporary files, which have no names, are those that it has open.
+Of the smaller sizes, several parts of the same pages are run, some before the whole and some after it; the one with the
+median time counts.
 How fast one core finds the keys of real texts is measured for each level of the kernels.
 
     python benchmarks/passages/passages.py [FOLDER [PLACE]] [--gigabytes 1 10] [--max-memory 2GB]
@@ -35,6 +37,7 @@ PAGES = 17_000  # of a file
 WORDS = (60, 1200)  # of a page
 SIZES, COUNTS = (200, 5000), (2, 10_000)  # of a passage: bytes, and pages that have it
 PER_SHARD = 9  # passages that are new with each file
+RUNS = 6  # of parts of the pages
 MENU = "Home Products Prices Support Forum Contact Imprint Search our pages by name or by number {} Sign in Register "
 MENU += "Your basket is empty Terms Privacy All prices with tax "
 
@@ -83,35 +86,40 @@ class Planted:
 
 
 def write(folder: Path, shards: int) -> np.ndarray[Any, Any]:
-    """Write the pages; return the copies that must be cut: page, start and end."""
-    planted, seen = Planted(shards), set[int]()
-    copies: list[tuple[int, int, int]] = []
+    """Write the pages; return where passages are: page, start, end, and number of the passage (-1: the footer)."""
+    planted = Planted(shards)
+    places: list[tuple[int, int, int, int]] = []
     for shard in range(shards):
         draw = np.random.default_rng([2, shard])
         counts = draw.integers(*WORDS, PAGES)
         words, at = words_of(int(counts.sum()), draw), 0
         ends = np.flatnonzero(np.frombuffer(words, np.uint8) == 32)[np.cumsum(counts) - 1].tolist()
-        with open(folder / f"part-{shard:04}.jsonl", "wb") as file:
+        with open(name_of(folder, shard), "wb") as file:
             for number, end in enumerate(ends):
                 page = shard * PAGES + number
-                parts, size = [MENU.format(f"{page * 2654435761 % 10**9:09}").encode()], 0
-                body, at, places = words[at:end], end, planted.of(page)
-                cuts = sorted(draw.integers(0, len(body), len(places)).tolist())
-                for start, stop, passage in zip([0, *cuts], [*cuts, len(body)], [*places, -1]):
+                parts = [MENU.format(f"{page * 2654435761 % 10**9:09}").encode()]
+                body, at, passages = words[at:end], end, planted.of(page)
+                cuts = sorted(draw.integers(0, len(body), len(passages)).tolist())
+                for start, stop, passage in zip([0, *cuts], [*cuts, len(body)], [*passages, -1]):
                     parts.append(body[start:stop])
-                    if passage >= 0:
-                        size = sum(map(len, parts))
-                        parts.append(planted.passages[passage])
-                        if passage in seen:
-                            copies.append((page, size, size + len(parts[-1])))
-                        seen.add(passage)
-                size = sum(map(len, parts))
-                if page:
-                    copies.append((page, size, size + len(planted.footer)))
-                text = b"".join([*parts, planted.footer]).decode()
+                    size = sum(map(len, parts))
+                    parts.append(planted.passages[passage] if passage >= 0 else planted.footer)
+                    places.append((page, size, size + len(parts[-1]), passage))
+                text = b"".join(parts).decode()
                 file.write(b'{"id": %d, "text": "%s"}\n' % (page, text.encode()))
     os.sync()  # else the pages would be written to the disk while they are read
-    return np.array(copies)
+    return np.array(places)
+
+
+def name_of(folder: Path, shard: int) -> Path:
+    return folder / f"part-{shard:04}.jsonl"
+
+
+def copies_of(places: np.ndarray[Any, Any], shards: range) -> np.ndarray[Any, Any]:
+    """Return the copies that must be cut from some files: page, start and end; the first of each passage stays."""
+    here = places[(places[:, 0] >= shards.start * PAGES) & (places[:, 0] < shards.stop * PAGES)]
+    stays = np.unique(here[:, 3], return_index=True)[1]
+    return np.delete(here, stays, axis=0)[:, :3]
 
 
 def open_files(process: int) -> int:
@@ -127,9 +135,9 @@ def open_files(process: int) -> int:
     return total
 
 
-def run(folder: Path, max_memory: str | None, num_old: int = 0) -> dict[str, Any]:
-    """Run the command on all files of a folder, of which the first `num_old` are old ones; return what it took."""
-    shards = sorted(map(str, folder.glob("part-*.jsonl")))
+def run(folder: Path, files: range, max_memory: str | None, num_old: int = 0) -> dict[str, Any]:
+    """Run the command on some files of a folder, of which the first `num_old` are old ones; return what it took."""
+    shards = [str(name_of(folder, shard)) for shard in files]
     output = Path(tempfile.mkdtemp(dir=folder))
     bound = [] if max_memory is None else ["--max-memory", max_memory]
     command = [sys.executable, "-m", "lsh", "passages", *shards[num_old:], "-o", f"{output / 'out'}/"]
@@ -193,26 +201,39 @@ def check(result: dict[str, Any], copies: np.ndarray[Any, Any]) -> None:
     assert result["beside"] < most, f"{result['beside']:.2%} of what is cut was not planted"
 
 
-def measure(folder: Path, gigabytes: float, max_memory: str | None, old: float = 0.0) -> dict[str, Any]:
-    """Write the pages and run the command on them, a part of them as old ones; the files are removed."""
-    shards = max(round(gigabytes * 1e9 / SHARD), 1)
-    num_old = int(shards * old)
-    copies = write(folder, shards)
-    copies = copies[copies[:, 0] >= num_old * PAGES]
-    try:
-        result = run(folder, max_memory, num_old)
-    finally:
-        for path in folder.glob("part-*.jsonl"):
-            path.unlink()
-    check(result, copies)
+def measured(folder: Path, places: np.ndarray[Any, Any], files: range, bound: str, num_old: int = 0) -> dict[str, Any]:
+    """Run the command on some files, and check what it found."""
+    copies = copies_of(places, files)
+    result = run(folder, files, bound, num_old)
+    check(result, copies[copies[:, 0] >= (files.start + num_old) * PAGES])
+    result["parts"] = 1
     total = result["seconds"]["total"]
     print(
-        f"{result['bytes'] / 1e9:.2f} GB: {total:.0f} s, CPU {result['cpu']:.0f} s "
-        f"({result['cpu'] / result['bytes'] * 1e9:.2f} ns a byte), {result['peak_memory'] / 1e9:.2f} GB of memory, "
+        f"{result['bytes'] / 1e9:.2f} GB: {total:.1f} s ({total / result['bytes'] * 1e9:.2f} ns a byte), "
+        f"CPU {result['cpu']:.0f} s, {result['peak_memory'] / 1e9:.2f} GB of memory, "
         f"{result['temporary_bytes'] / result['bytes']:.3f} of the text in temporary files, "
-        f"{result['planted']:,} planted copies found, {result['beside']:.4%} of what is cut is beside them"
+        f"{result['planted']:,} planted copies found, {result['beside']:.4%} of what is cut is beside them",
+        flush=True,
     )
     return result
+
+
+def measure(folder: Path, gigabytes: list[float], bound: str) -> list[dict[str, Any]]:
+    """Write pages, and run the command on all of them and on parts, and with a half of a part as old pages."""
+    counts = sorted(max(round(size * 1e9 / SHARD), 1) for size in gigabytes)
+    places = write(folder, counts[-1])
+    parts: dict[int, list[dict[str, Any]]] = {count: [] for count in counts}
+    for number in range(RUNS):
+        if number == RUNS // 2:
+            parts[counts[-1]].append(measured(folder, places, range(counts[-1]), bound))
+        for count in counts[:-1]:
+            first = number * (counts[-1] - count) // (RUNS - 1)
+            parts[count].append(measured(folder, places, range(first, first + count), bound))
+    cases = []
+    for results in parts.values():
+        results.sort(key=lambda result: result["seconds"]["total"] / result["bytes"])
+        cases.append({**results[len(results) // 2], "parts": len(results)})
+    return [*cases, measured(folder, places, range(counts[0]), bound, counts[0] // 2)]
 
 
 RATE = """
@@ -254,8 +275,7 @@ def main() -> None:
     options = parser.parse_args()
     by_level = rates()
     with tempfile.TemporaryDirectory(dir=options.place) as place:
-        cases = [measure(Path(place), size, options.max_memory) for size in options.gigabytes]
-        cases.append(measure(Path(place), options.gigabytes[0], options.max_memory, old=0.5))
+        cases = measure(Path(place), options.gigabytes, options.max_memory)
     data = {"name": "pages with planted passages", "bytes": max(case["bytes"] for case in cases)}
     harness.write("passages", {"min_bytes": MIN_BYTES, "data": data, "cases": cases, "rates": by_level}, options.folder)
 

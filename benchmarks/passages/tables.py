@@ -16,15 +16,18 @@ def passages_table(result: Result) -> str:
         size = found["bytes"]
         finding = found["seconds"]["total"] - found["seconds"]["writing"]
         old = f" and {found['old']:,} old ones" if found["old"] else ""
-        cells = [f"{found['documents']:,}{old}", figure(found["seconds"]["total"]), figure(finding)]
+        cells = [f"{found['documents']:,}{old}", figure(found["seconds"]["total"])]
+        cells += [figure(found["seconds"]["total"] / size * 1e9), figure(finding)]
         cells += [figure(found["cpu"] / size * 1e9), figure(found["user"] / size * 1e9)]
         cells += [f"{found['peak_memory'] / 1e9:.2f} GB", f"{found['temporary_bytes'] / size:.2f}"]
         cells += [f"{found['planted'] - found['missing']:,} of {found['planted']:,}", f"{found['beside']:.3%}"]
-        rows.append([f"{size / 1e9:.1f} GB, {found['max_memory']}", *cells])
+        parts = f", median of {found['parts']} parts" if found["parts"] > 1 else ""
+        rows.append([f"{size / 1e9:.1f} GB, {found['max_memory']}{parts}", *cells])
     head = [
         "text, bound",
         "pages",
         "seconds",
+        "ns a byte",
         "without writing",
         "CPU ns a byte",
         "user time",

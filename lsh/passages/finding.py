@@ -48,6 +48,7 @@ DOCUMENTS_STEP = 1 << 12  # documents whose keys are looked up at once
 DECIDED = 1 << 16  # runs that are decided at once
 SORT_BYTES = 24  # per key that is sorted: itself, a copy, and flags
 MAX_PARTS = 1 << 12
+SCANNED_PARTS = 8  # where parts are more, keys are copied by part; else each part reads all, which takes less time
 DOCUMENT_BYTES = 24  # per document, always in memory: flags and positions of those that are read again
 ORDERED_BYTES = 40  # the same, if documents have priorities: these, and their order, too
 RUN_ORDER_BYTES = 24  # per run, if they are not decided as they come: their order while it is made
@@ -293,7 +294,7 @@ class _Finding:
             parts = max(min(needed * threads // max(self.budget.room, 1), MAX_PARTS), threads)
         found = self.budget.column(np.uint64)
         with self.budget.reserved(needed // parts * threads):
-            for keys in map_in_order(self._repeated_by_part(parts, parts > threads), range(parts), threads):
+            for keys in map_in_order(self._repeated_by_part(parts), range(parts), threads):
                 found.append(keys)
         table = KeyTable(self.budget.array, len(found))
         for _, keys in found.chunks():
@@ -301,14 +302,14 @@ class _Finding:
         self.budget.trim()
         return table
 
-    def _repeated_by_part(self, parts: int, stored: bool) -> Callable[[int], Array]:
-        """Return `_repeated_of` for the keys of a part; with `stored`, all are copied, so that each is read once."""
+    def _repeated_by_part(self, parts: int) -> Callable[[int], Array]:
+        """Return `_repeated_of` for the keys of a part."""
 
         def part_of(keys: Array) -> Array:
             numbers: Array = (keys * SPREAD >> HALF) * np.uint64(parts) >> HALF
             return numbers.astype(np.uint16)
 
-        if not stored:
+        if parts <= SCANNED_PARTS:
             return lambda part: _repeated_of(keys[part_of(keys) == part] for _, keys in self.keys.chunks())
         by_part = PartitionedRows(self.budget, parts, np.uint64)
         for _, keys in self.keys.chunks():

@@ -14,9 +14,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, chain, tee
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from lsh.files.blocks import (
     split,
 )
 from lsh.files.places import Flags, Located, Places
+from lsh.files.reached import Reached
 from lsh.files.readers import FieldColumns, Fields, Reader, is_blank, line_records, recoded
 from lsh.files.records import (
     AddedFieldError,
@@ -58,11 +60,17 @@ MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is lon
 MAX_START = 1 << 16  # bytes of a file of which the first line is checked
 
 
-class _Head(NamedTuple):
-    """What a file has before its first record."""
-
-    mark: bytes
-    header: bytes
+@dataclass
+class _LinesReached(Reached):
+    # of each file: its byte order mark, its header, and, if its last record is a document without an end of line, the
+    # end of the line before
+    marks: list[bytes] = field(default_factory=list)
+    headers: list[bytes] = field(default_factory=list)
+    missing_ends: list[bytes] = field(default_factory=list)
+    line_end: bytes = b""  # of the last record of the file that has one, or of its header
+    number: int = 0  # of the record that was read last
+    offset: int = 0  # of the next line in the last file
+    line: int = 0  # the number of the line before
 
 
 class LinePass:
@@ -83,15 +91,9 @@ class LinePass:
     def __init__(self, inputs: Sequence[Input], reader: Reader, counts: ReadCounts, places: Places | None) -> None:
         self._inputs, self._reader, self._counts, self._places = inputs, reader, counts, places
         self._options = reader.options
-        self._number = 0  # the number of the record that was read last
         self._encoding = reader.options.codec  # with its byte order once a file is open
-        self._heads: list[_Head] = []  # of each file
-        # Of the files whose last record is a document without an end of line: the end of the line before.
-        self._incomplete: dict[int, bytes] = {}
-        self._line_end = b""  # of the last record of the file that has one, or of its header
         self._lines: LineStream | None = None  # of the file that is open
-        self._start: tuple[int, int, int] | None = None  # a file, a place in it, and the lines before, to go on from
-        self._num_taken = 0  # heads that `taken` returned
+        self._reached = _LinesReached()
         if places is not None and counts.is_journaled:
             places.news = []
 
@@ -102,18 +104,21 @@ class LinePass:
 
     def blocks(self) -> Generator[Block]:
         """Yield the documents."""
-        begun, *place = (-1, 0, 0) if self._start is None else self._start
+        reached = self._reached
+        begun = len(reached.marks) - 1  # the number of the file to go on with
         self.prepare()
         for number, file in enumerate(self._inputs):
             if number < begun:
                 continue
             if self._places is not None and number > begun:
                 self._places.begin_file()
-            with self._opened(file, number == 0, place if number == begun else None) as (mark, header, lines):
+            with self._opened(file, number == 0, goes_on=number == begun) as (mark, header, lines):
                 self._lines = lines
                 if number > begun:
-                    self._heads.append(_Head(mark, header))
-                    self._line_end = self.newline
+                    reached.marks.append(mark)
+                    reached.headers.append(header)
+                    reached.missing_ends.append(b"")
+                    reached.line_end = self.newline
                     if header:
                         self._note_end(header, 0, len(header))
                 for block in self._blocks_of(file, lines):
@@ -128,49 +133,31 @@ class LinePass:
     def taken(self) -> tuple[Any, list[Array]]:
         """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
         assert self._lines is not None
-        before, self._num_taken = self._num_taken, len(self._heads)
-        numbers, entries = self._known_places.taken()
-        state = {
-            "heads": [[part.decode("latin-1") for part in head] for head in self._heads[before:]],
-            "line_end": self._line_end.decode("latin-1"),
-            "incomplete": [
-                [number, self._incomplete[number].decode("latin-1")]
-                for number in range(max(before - 1, 0), self._num_taken)  # the others cannot have changed
-                if number in self._incomplete
-            ],
-            "encoding": self._encoding,
-            "flags": self._reader.flags(),
-            "places": numbers,
-            "number": self._number,
-            "at": [len(self._heads) - 1, self._lines.offset, self._lines.number],
-        }
-        return state, [entries]
+        self._reached.offset, self._reached.line = self._lines.offset, self._lines.number
+        places, entries = self._known_places.taken()
+        return [self._reached.taken(), places, self._encoding, self._reader.flags()], [entries]
 
     def restore(self, state: Any, arrays: Sequence[Array]) -> None:
         """Go on from where `taken` was called in another process, call by call."""
-        self._heads += [_Head(*(part.encode("latin-1") for part in head)) for head in state["heads"]]
-        self._num_taken = len(self._heads)
-        self._line_end = state["line_end"].encode("latin-1")
-        self._incomplete |= {number: end.encode("latin-1") for number, end in state["incomplete"]}
-        self._known_places.restore(state["places"], arrays[0])
-        self._number, self._start = state["number"], tuple(state["at"])
-        self._encoding, self._flags = state["encoding"], state["flags"]
+        reached, places, self._encoding, flags = state
+        self._reached.restore(reached)
+        self._known_places.restore(places, arrays[0])
+        self._reader.set_flags(flags)
 
     def prepare(self) -> None:
         """After `restore`, read the first documents again, as they show the columns."""
-        if self._start is None:
+        if not self._reached.marks:
             return
         if not self._reader.is_ready:
             with closing(LinePass(self._inputs, self._reader, ReadCounts(), None).blocks()) as blocks:
                 next(blocks, None)
-        self._reader.set_flags(self._flags)
         self._counts.note(self._reader.note())
 
     # ---- records by their places ----
 
     def at(self, positions: Array) -> Iterator[Block]:
         """Yield the documents at some positions, which ascend."""
-        for number, file in enumerate(self._inputs[: len(self._heads)]):
+        for number, file in enumerate(self._inputs[: len(self._reached.marks)]):
             here = positions[slice(*np.searchsorted(positions, self._known_places.extent(number)))]
             if not len(here):
                 continue
@@ -222,16 +209,18 @@ class LinePass:
         change = change if edits.cuts is None else self._with_cuts(edits.cuts)
         last: Target | None = None
         has_header, end = False, b""  # what the last line that was written lacks at its end
-        for number, (file, head) in enumerate(zip(self._inputs, self._heads)):
+        heads = zip(self._inputs, self._reached.marks, self._reached.headers, self._reached.missing_ends)
+        for number, (file, mark, header, missing_end) in enumerate(heads):
             first, stop = self._known_places.extent(number)
             with target.part(number) as part:
                 if part is not last:
-                    part.write(head.mark)
+                    part.write(mark)
                     last, has_header, end = part, False, b""
-                if head.header and not has_header:
-                    header = head.header if edits.values is None else self._added(head.header, self._reader.added_names)
-                    part.write(end + header)
-                    has_header, end = True, b"" if head.header.endswith(self.newline) else self.newline
+                if header and not has_header:
+                    part.write(
+                        end + (header if edits.values is None else self._added(header, self._reader.added_names))
+                    )
+                    has_header, end = True, b"" if header.endswith(self.newline) else self.newline
                 if keep[first:stop].any():
                     part.write(end)
                     if change is None:
@@ -240,7 +229,7 @@ class LinePass:
                         for lines in self._changed(number, file, keep, change):
                             part.write(lines)
                             report(file, file.position)
-                    end = self._incomplete.get(number, b"") if keep[stop - 1] else b""
+                    end = missing_end if keep[stop - 1] else b""
 
     def _changed(self, number: int, file: Input, keep: Flags, change: Callable[[bytes], bytes]) -> Iterator[bytes]:
         """Yield the kept records of a file, each as a function returns it, many together."""
@@ -294,12 +283,10 @@ class LinePass:
     # ---- records by reading ----
 
     @contextmanager
-    def _opened(
-        self, file: Input, is_first: bool, place: Sequence[int] | None
-    ) -> Iterator[tuple[bytes, bytes, LineStream]]:
+    def _opened(self, file: Input, is_first: bool, goes_on: bool) -> Iterator[tuple[bytes, bytes, LineStream]]:
         """Open a file; yields its byte order mark and its header, both may be empty, and the lines after them.
 
-        With a place, the bytes before a line and the number of lines before it, the lines are those from there on.
+        If the pass goes on with the file, the lines are those from the place that was reached.
         """
         try:
             with file.opened() as opened:
@@ -311,8 +298,8 @@ class LinePass:
                     if header.problem:
                         raise header.error(f"{header.problem}; correct the header")
                     self._reader.take_header(header)
-                if place is not None:
-                    lines = self._skipped(opened, lines, *place)
+                if goes_on:
+                    lines = self._skipped(opened, lines)
                 yield mark, b"" if header is None else header.raw, lines
         except compression.DamagedError as error:
             raise file.damaged(error, _complete_lines(file)) from error
@@ -341,14 +328,14 @@ class LinePass:
         self._check_start(file, lines)
         return mark, lines
 
-    def _skipped(self, opened: IO[bytes], lines: LineStream, offset: int, number: int) -> LineStream:
-        """Return the lines of a file from an offset on, before which it has a number of lines."""
-        file = descriptor(opened)
+    def _skipped(self, opened: IO[bytes], lines: LineStream) -> LineStream:
+        """Return the lines of a file from the place that was reached."""
+        file, offset = descriptor(opened), self._reached.offset
         if file is None:  # compressed, or of a URL
             lines.skip_to(offset)
             return lines
         found = LineStream(file_blocks(file, self.newline, offset), self.newline, offset)
-        found.number = number
+        found.number = self._reached.line
         return found
 
     def _check_start(self, file: Input, lines: LineStream) -> None:
@@ -415,8 +402,8 @@ class LinePass:
 
     def _numbered(self, columns: FieldColumns, file: Input, block: bytes, offset: int) -> Block:
         """Return the documents of a block that begins at some offset of its file."""
-        count, first = len(columns.texts), self._number + 1
-        self._number += count
+        count, first = len(columns.texts), self._reached.number + 1
+        self._reached.number += count
         if self._places is not None and count:
             begins = columns.spans[:, 0] + offset
             self._places.add(begins, begins + columns.spans[:, 1])
@@ -433,9 +420,9 @@ class LinePass:
         is_whole = block.endswith(self.newline, 0, end)
         if stop := end if is_whole else begin:
             carriage = "\r".encode(self._encoding)
-            self._line_end = (carriage if block.endswith(carriage, 0, stop - size) else b"") + self.newline
+            self._reached.line_end = (carriage if block.endswith(carriage, 0, stop - size) else b"") + self.newline
         if not is_whole:
-            self._incomplete[len(self._heads) - 1] = self._line_end
+            self._reached.missing_ends[-1] = self._reached.line_end
 
     def _block(self, columns: FieldColumns, numbers: Sequence[int], name: bytes) -> Block:
         """Return documents; without ids the numbers are the ids, without sources the file is the source."""
@@ -453,7 +440,7 @@ class LinePass:
         name, stop = os.fsencode(file.name), lines.offset + size
         records = self._reader.records(lines, file.name, self._encoding)
         while lines.offset < stop and (record := next(records, None)) is not None:
-            self._number += 1
+            self._reached.number += 1
             begin = lines.offset - len(record.raw)
             try:
                 if record.problem:
@@ -471,7 +458,7 @@ class LinePass:
             if self._places is not None:
                 self._places.add_one(begin, lines.offset)
                 self._note_end(record.raw, 0, len(record.raw))
-            yield _document(fields, self._number, name)
+            yield _document(fields, self._reached.number, name)
 
 
 def _raws(records: Located, data: bytes) -> Iterator[bytes]:

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
@@ -24,6 +25,7 @@ from lsh.base.arrays import Array
 from lsh.base.errors import InputError, Parameter, Words, words_of
 from lsh.base.prefetch import prefetched
 from lsh.files.places import Flags
+from lsh.files.reached import Reached
 from lsh.files.records import (
     FIELD,
     ID_FIELD,
@@ -82,6 +84,12 @@ class _Columns(NamedTuple):
         return columns_note(list(map(shown, self.texts)), identity, schema.names if options.default_id() else ())
 
 
+@dataclass
+class _TablesReached(Reached):
+    ends: list[int] = field(default_factory=list)  # the positions after the last row of each file that was read
+    position: int = 0
+
+
 class TablePass:
     """One pass over Parquet or Arrow files, row by row.
 
@@ -101,38 +109,34 @@ class TablePass:
         self._inputs, self._format, self._options, self._counts = inputs, format, options, counts
         self._schema: Any = None  # of the first file, once it is open
         self._ranking = Ranking("" if options.keep_field is None else options.keep_field)
-        self._ends: list[int] = []  # the positions after the last row of each file that was read
-        self._position = 0  # that was reached
-        self._num_taken = 0  # ends that `taken` returned
+        self._reached = _TablesReached()
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents; after `restore`, the next ones."""
+        reached = self._reached
         for number, file in enumerate(self._inputs):
-            if number and number < len(self._ends):
+            if number and number < len(reached.ends):
                 continue
             with self._opened(file) as table:  # the first one shows the columns
                 columns = self._columns(file.name, table.schema)
                 self._counts.note(columns.note(table.schema, self._options))
-                if number == len(self._ends):
-                    first = self._ends[-1] if self._ends else 0
-                    for batch in table.rows(columns.names(), self._position - first):
-                        at, row = self._position, self._position - first
+                if number == len(reached.ends):
+                    first = reached.ends[-1] if reached.ends else 0
+                    for batch in table.rows(columns.names(), reached.position - first):
+                        at, row = reached.position, reached.position - first
                         block = self._block(file.name, columns, batch, at, row, self._counts)
-                        self._position += len(batch)
+                        reached.position += len(batch)
                         yield block
-                        file.share_read = table.share(self._position - first)
-                    self._ends.append(self._position)
+                        file.share_read = table.share(reached.position - first)
+                    reached.ends.append(reached.position)
 
     def taken(self) -> tuple[Any, list[Array]]:
         """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
-        before, self._num_taken = self._num_taken, len(self._ends)
-        return [self._ends[before:], self._position], []
+        return self._reached.taken(), []
 
     def restore(self, state: Any, arrays: Sequence[Array]) -> None:
         """Go on from where `taken` was called in another process, call by call."""
-        more, self._position = state
-        self._ends += more
-        self._num_taken = len(self._ends)
+        self._reached.restore(state)
 
     def prepare(self) -> None:
         """After `restore`, note the columns."""
@@ -152,7 +156,8 @@ class TablePass:
 
     def _extents(self) -> Iterator[tuple[int, Input, int, int]]:
         """Yield each file with its number, and the positions of its first row and after its last."""
-        ends = self._ends if len(self._ends) == len(self._inputs) else self._metadata_ends
+        ends = self._reached.ends
+        ends = ends if len(ends) == len(self._inputs) else self._metadata_ends
         return zip(range(len(ends)), self._inputs, [0, *ends], ends)
 
     @cached_property

@@ -39,8 +39,8 @@ BREAKS = (
     Break(  # the witness is another document
         1,
         "lsh/engine/dedup.py",
-        'removed["kept"][rows] = distinct[decided.witnesses[some]]',
-        'removed["kept"][rows] = distinct[decided.documents[some]]',
+        'removed["kept"][rows] = distinct[decided.removed.others[some]]',
+        'removed["kept"][rows] = distinct[decided.removed.documents[some]]',
         ("test_nothing_is_dropped_without_a_witness", "test_deduplicate_against_brute_force"),
     ),
     Break(  # the bands may miss thirty times as many pairs

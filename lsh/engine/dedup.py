@@ -562,7 +562,7 @@ def rank_by_priority(priorities: Array, out: Array) -> None:
 
 def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Array | None) -> partitions.ClusterResult:
     """Decide the documents of a layout."""
-    total = len(layout.documents)
+    total, components = len(layout.documents), matching.clusters == "components"
     with corpus.budget.released():
         return partitions.decide(
             layout.partitions(matching.min_equal),
@@ -570,11 +570,11 @@ def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Arr
                 layout.num_references,
                 matching.min_similarity,
                 LIMIT,
-                matching.clusters == "components",
+                components,
                 corpus.low_bits.bits,
                 corpus.family_bytes,
                 references,
-                layout.copied(),
+                None if components else layout.copied(),
             ),
             lambda shape: corpus.budget.array(shape, np.int32),
             corpus.num_threads,
@@ -589,17 +589,17 @@ def _removed(layout: Layout, decided: partitions.ClusterResult, keeps: NDArray[n
     copy. Besides the table, this takes about 8 bytes for each removed document.
     """
     first, distinct, copies = layout.firsts, layout.documents, layout.copies(len(keeps))
-    for at in range(0, len(decided.documents), DOCUMENTS_STEP):
-        keeps[distinct[decided.documents[at : at + DOCUMENTS_STEP]]] = False
+    for at in range(0, len(decided.removed.documents), DOCUMENTS_STEP):
+        keeps[distinct[decided.removed.documents[at : at + DOCUMENTS_STEP]]] = False
     keeps[copies] = False
     places = positions_of(~keeps)
     removed = np.empty(len(places), [*REMOVED, SIDE] if with_sides else REMOVED)
     removed["document"] = places
-    for at in range(0, len(decided.documents), DOCUMENTS_STEP):
+    for at in range(0, len(decided.removed.documents), DOCUMENTS_STEP):
         some = slice(at, at + DOCUMENTS_STEP)
-        rows = np.searchsorted(places, distinct[decided.documents[some]])
-        removed["kept"][rows] = distinct[decided.witnesses[some]]
-        removed["similarity"][rows] = decided.similarities[some]
+        rows = np.searchsorted(places, distinct[decided.removed.documents[some]])
+        removed["kept"][rows] = distinct[decided.removed.others[some]]
+        removed["similarity"][rows] = decided.removed.similarities[some]
     for at in range(0, len(copies), DOCUMENTS_STEP):
         own = copies[at : at + DOCUMENTS_STEP]
         originals = first[own]
@@ -618,9 +618,10 @@ def _removed(layout: Layout, decided: partitions.ClusterResult, keeps: NDArray[n
 
 def _set_better(removed: Array, layout: Layout, decided: partitions.ClusterResult, copies: Array) -> None:
     """Set the witnesses of copies for which a better one is kept after the first copy; see `GreedyClusterer.better`."""
-    if not len(decided.better_documents):
+    better = decided.better
+    if not len(better.documents):
         return
-    documents, kept = layout.documents[decided.better_documents], layout.documents[decided.better_kept]
+    documents, kept = layout.documents[better.documents], layout.documents[better.others]
     parts = (copies[at : at + DOCUMENTS_STEP] for at in range(0, len(copies), DOCUMENTS_STEP))
     own = np.concatenate([part[np.isin(layout.firsts[part], documents)] for part in parts])
     ranks = layout.ranks_of(np.concatenate([kept, own]))
@@ -628,9 +629,9 @@ def _set_better(removed: Array, layout: Layout, decided: partitions.ClusterResul
     found = documents[ascending].astype(np.int64) * (len(ranks) + 1) + ranks[: len(kept)][ascending]
     wanted = layout.firsts[own].astype(np.int64) * (len(ranks) + 1) + ranks[len(kept) :]
     last = np.searchsorted(found, wanted) - 1  # the last one that is kept before the copy, if it is of this text
-    better = (last >= 0) & (documents[ascending[last]] == layout.firsts[own])
-    rows, chosen = np.searchsorted(removed["document"], own[better]), ascending[last[better]]
-    removed["kept"][rows], removed["similarity"][rows] = kept[chosen], decided.better_similarities[chosen]
+    is_better = (last >= 0) & (documents[ascending[last]] == layout.firsts[own])
+    rows, chosen = np.searchsorted(removed["document"], own[is_better]), ascending[last[is_better]]
+    removed["kept"][rows], removed["similarity"][rows] = kept[chosen], better.similarities[chosen]
 
 
 def _named(members: IndexCandidates, removed: Array, near: Array) -> tuple[FoundId, ...]:
@@ -672,8 +673,8 @@ def _counts(
 
 def _near(layout: Layout, decided: partitions.ClusterResult, new: int, with_sides: bool) -> Array:
     """Return the table of pairs just below the threshold."""
-    i, j = (layout.documents[numbers].astype(np.int64) for numbers in (decided.near_documents, decided.near_others))
-    similarities = decided.near_similarities
+    i, j = (layout.documents[numbers].astype(np.int64) for numbers in decided.near[:2])
+    similarities = decided.near.similarities
     swap = (j < i) & (j < new)
     i[swap], j[swap] = j[swap], i[swap]
     chosen = np.lexsort((j, i, -similarities))

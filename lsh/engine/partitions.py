@@ -35,7 +35,24 @@ class ClusterOptions(NamedTuple):
     bits: int
     family_bytes: int
     references: Array | None = None  # bool, by position
-    copied: Array | None = None  # bool, by document
+    copied: Array | None = None  # bool, by document; None if none has copies, or for components
+
+
+class Compared(NamedTuple):
+    """Pairs of documents: the first ones and the others (int32), and the similarity of the two (float64)."""
+
+    documents: Array
+    others: Array
+    similarities: Array
+
+    @classmethod
+    def joined(cls, found: Iterable[tuple[Array, Array, Array]], first: int | np.int32 = 0) -> Compared:
+        """Join pairs whose documents are numbers from `first` on."""
+        none = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)
+        documents, others, similarities = map(np.concatenate, zip(none, *found))
+        documents += np.int32(first)
+        others += np.int32(first)
+        return cls(documents, others, similarities)
 
 
 class ClusterResult(NamedTuple):
@@ -43,27 +60,21 @@ class ClusterResult(NamedTuple):
 
     Attributes
     ----------
-    documents, witnesses, similarities : numpy.ndarray
-        The documents that are removed and their witnesses (int32), and the similarity of the two (float64).
-    better_documents, better_kept, better_similarities : numpy.ndarray
+    removed : Compared
+        The documents that are removed, and their witnesses.
+    better : Compared
         Better witnesses for later copies of removed documents; see `GreedyClusterer.better`.
-    near_documents, near_others, near_similarities : numpy.ndarray
+    near : Compared
         The most similar pairs below the threshold, the most similar first, then in the order of the walk.
     near_ranks : numpy.ndarray
-        int32: the places of `near_documents` in the order of the walk.
+        int32: the places of the first documents of `near` in the order of the walk.
     compared, left_out : int
         How many pairs were compared, and how many comparisons the limit left out.
     """
 
-    documents: Array
-    witnesses: Array
-    similarities: Array
-    better_documents: Array
-    better_kept: Array
-    better_similarities: Array
-    near_documents: Array
-    near_others: Array
-    near_similarities: Array
+    removed: Compared
+    better: Compared
+    near: Compared
     near_ranks: Array
     compared: int
     left_out: int
@@ -114,14 +125,17 @@ def decide(
 
 def _joined(found: list[ClusterResult]) -> ClusterResult:
     """Return what was decided about all partitions."""
-    none = [np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)]
-    columns = zip([*none, *none, *none, none[0]], *(one[:10] for one in found))
-    documents, witnesses, similarities, later, kept, better, *near = map(np.concatenate, columns)
-    first = np.lexsort((near[3], -near[2]))[:MAX_NEAR]  # pairs of the same document come from one partition
-    near = [column[first] for column in near]
-    compared, left_out = (sum(counted) for counted in zip((0, 0), *(one[10:] for one in found)))
-    decided = documents, witnesses, similarities, later, kept, better
-    return ClusterResult(*decided, near[0], near[1], near[2], near[3], compared, left_out)
+    near = Compared.joined(one.near for one in found)
+    ranks = np.concatenate([np.empty(0, np.int32), *(one.near_ranks for one in found)])
+    first = np.lexsort((ranks, -near.similarities))[:MAX_NEAR]  # pairs of the same document come from one partition
+    return ClusterResult(
+        Compared.joined(one.removed for one in found),
+        Compared.joined(one.better for one in found),
+        Compared(*(column[first] for column in near)),
+        ranks[first],
+        sum(one.compared for one in found),
+        sum(one.left_out for one in found),
+    )
 
 
 class _Task(NamedTuple):
@@ -199,23 +213,15 @@ class _Clustering:
 
     def outcome(self) -> ClusterResult:
         """Return what was decided."""
-        first, ranks = self.partition.first, self.partition.ranks
+        first = np.int32(self.partition.first)
         witness, similarity = self.state.outcome()
         removed = np.flatnonzero(witness >= 0).astype(np.int32)
-        none = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)
-        documents, others, similarities = map(np.concatenate, zip(none, *(one.near() for one in self.clusterers)))
-        found, kept, better = map(np.concatenate, zip(none, *(one.better() for one in self.clusterers)))
+        near = Compared.joined((clusterer.near() for clusterer in self.clusterers), first)
         return ClusterResult(
-            removed + np.int32(first),
-            witness[removed] + np.int32(first),
-            similarity[removed],
-            found + np.int32(first),
-            kept + np.int32(first),
-            better,
-            documents + np.int32(first),
-            others + np.int32(first),
-            similarities,
-            ranks[documents],
+            Compared(removed + first, witness[removed] + first, similarity[removed]),
+            Compared.joined((clusterer.better() for clusterer in self.clusterers), first),
+            near,
+            self.partition.ranks[near.documents - first],
             sum(clusterer.compared for clusterer in self.clusterers),
             sum(clusterer.left_out for clusterer in self.clusterers),
         )

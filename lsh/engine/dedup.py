@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from numbers import Number
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from lsh.engine.corpus import DOCUMENTS_STEP, CollisionError, Corpus
 from lsh.engine.index_candidates import IndexCandidates
 from lsh.engine.index_source import IndexSnapshot, IndexSource
 from lsh.engine.layout import Layout, Partition
-from lsh.engine.matching import Matching, check_length
+from lsh.engine.matching import Matching, check_length, rank_by_priority, refuse_other_arguments
 from lsh.engine.placing import merged
 from lsh.engine.result import Deduplication, Duplicate
 from lsh.engine.saving import SavedRows
@@ -511,16 +510,6 @@ def _refuse_collection(threshold: object, second: str) -> None:
         raise errors.bad_type("threshold", f"{reason}collection as {second}=")
 
 
-def refuse_other_arguments(name: str, value: Any, number: str) -> None:
-    """Raise an error for a number or a path in place of a collection; most likely `number` or an index is meant."""
-    if name != "texts" and isinstance(value, (str, os.PathLike)):
-        reason = f"must be a collection of texts, got one {type(value).__name__}; put it in a list, or pass "
-        raise errors.bad_type(name, f"{reason}lsh.Index.open(path) for an index")
-    if not isinstance(value, bool) and isinstance(value, Number):
-        reason = f"must be a collection of texts, got the number {value}; to set {number}, write {number}={value}"
-        raise errors.bad_type(name, reason)
-
-
 def collections_of(
     given: dict[str, TextsOrCallable | None], missing: Missing, number: str = "threshold"
 ) -> list[Collection]:
@@ -552,12 +541,6 @@ def _by_priority(priority: Keep | Array, corpus: Corpus) -> Order:
     values = corpus.sizes.read(0, new) if isinstance(priority, str) else priority
     rank_by_priority(values, order[total - new :])
     return Order([(0, total, False)], order, old_from=new)
-
-
-def rank_by_priority(priorities: Array, out: Array) -> None:
-    """Set `out` to the positions of the documents, those of high priority first, of equal ones the first."""
-    ascending = np.argsort(priorities[::-1], kind="stable")  # reversed, so that ties are in order of position
-    np.subtract(len(out) - 1, ascending[::-1], out=out, casting="unsafe")
 
 
 def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Array | None) -> partitions.ClusterResult:

@@ -20,7 +20,7 @@ from lsh.base import checks, errors
 from lsh.base.arrays import Array
 from lsh.base.progress import Progress, checked_progress
 from lsh.base.threads import map_in_order, number_of
-from lsh.engine.dedup import refuse_other_arguments
+from lsh.engine.matching import refuse_other_arguments
 from lsh.passages.contained_result import SKIPPED, Contained
 from lsh.passages.item_search import HIT, ItemSearch
 from lsh.passages.items import REASONS, ItemTable

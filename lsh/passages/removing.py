@@ -15,8 +15,8 @@ import numpy as np
 from lsh.base.arrays import Array
 from lsh.base.progress import Progress, checked_progress
 from lsh.base.threads import map_in_order, number_of
-from lsh.engine.dedup import NEAR, REMOVED, rank_by_priority, refuse_other_arguments
-from lsh.engine.matching import check_length, checked_keep
+from lsh.engine.dedup import NEAR, REMOVED
+from lsh.engine.matching import check_length, checked_keep, rank_by_priority, refuse_other_arguments
 from lsh.engine.result import Deduplication
 from lsh.passages.contained import Containing, batch_of, batches, remedy_for_memory
 from lsh.passages.item_search import ItemSearch

@@ -49,6 +49,7 @@ from lsh.files.records import (
     Values,
     block_of,
     gathered,
+    numbered,
 )
 from lsh.storage import compression
 from lsh.storage.disk import descriptor
@@ -201,7 +202,7 @@ class LinePass:
         found = list(self._reader.records(LineStream(iter([raw]), self.newline), file.name, self._encoding))
         if len(found) != 1 or found[0].problem:
             raise file.changed()
-        return _document(self._reader.one(found[0]), number, os.fsencode(file.name))
+        return self._document(self._reader.one(found[0]), number, os.fsencode(file.name))
 
     def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Report, edits: Edits) -> None:
         """Write the kept records, as they were read or changed, after the first mark and header of a part."""
@@ -428,7 +429,9 @@ class LinePass:
         """Return documents; without ids the numbers are the ids, without sources the file is the source."""
 
         def ids() -> Batch:
-            return Batch([b"%d" % i for i in numbers]) if columns.identities is None else columns.identities
+            if columns.identities is None:
+                return Batch([b"%d" % number for number in numbers])
+            return numbered(columns.identities, numbers) if self._options.null_ids else columns.identities
 
         def sources() -> Sequence[bytes]:
             return [name] * len(numbers) if columns.sources is None else cast(list[bytes], columns.sources.tolist())
@@ -458,19 +461,19 @@ class LinePass:
             if self._places is not None:
                 self._places.add_one(begin, lines.offset)
                 self._note_end(record.raw, 0, len(record.raw))
-            yield _document(fields, self._reached.number, name)
+            yield self._document(fields, self._reached.number, name)
+
+    def _document(self, fields: Fields, number: int, file: bytes) -> Record:
+        """Return the document of a record; without an id its number is the id, without a source the file."""
+        is_numbered = fields.identity is None or (self._options.null_ids and not fields.identity)
+        identity = b"%d" % number if is_numbered else fields.identity or b""
+        return Record(identity, fields.text, file if fields.source is None else fields.source, fields.rank)
 
 
 def _raws(records: Located, data: bytes) -> Iterator[bytes]:
     """Return the bytes of each of some records, which follow one another in `data`."""
     ends = np.cumsum(records.ends - records.begins).tolist()
     return map(data.__getitem__, map(slice, [0, *ends], ends))
-
-
-def _document(fields: Fields, number: int, file: bytes) -> Record:
-    """Return the document of a record; without an id its number is the id, without a source the file is the source."""
-    identity = b"%d" % number if fields.identity is None else fields.identity
-    return Record(identity, fields.text, file if fields.source is None else fields.source, fields.rank)
 
 
 def _complete_lines(file: Input) -> int:

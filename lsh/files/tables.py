@@ -45,6 +45,7 @@ from lsh.files.records import (
     decoded,
     listed,
     named_columns,
+    numbered,
     place_of,
     utf8,
 )
@@ -481,13 +482,12 @@ def _ids(batch: Any, name: str | None, position: int, null_ids: bool) -> Batch:
 
     Without `null_ids`, a null in the column of the ids is an empty id.
     """
-    column = None if name is None else _column(batch, name)
-    if column is not None and _is_text(column.type) and not column.null_count:
-        return as_batch(str(name), column)
-    values = [None] * len(batch) if column is None else column.to_pylist()
-    if column is not None and not null_ids:
-        return Batch([_as_bytes(value, b"") for value in values])
-    return Batch([_as_bytes(value, b"%d" % number) for number, value in enumerate(values, position + 1)])
+    column, numbers = None if name is None else _column(batch, name), range(position + 1, position + 1 + len(batch))
+    if column is None:
+        return Batch([b"%d" % number for number in numbers])
+    is_plain = _is_text(column.type) and not column.null_count
+    ids = as_batch(str(name), column) if is_plain else Batch([_as_bytes(value, b"") for value in column.to_pylist()])
+    return numbered(ids, numbers) if null_ids else ids
 
 
 def _sources(batch: Any, name: str | None, file: bytes) -> list[bytes]:

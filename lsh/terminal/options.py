@@ -91,7 +91,7 @@ SHINGLE_OPTIONS = {"ngram": "n", **{name: name for name in ("unit", *NORMALISATI
 
 FORMATS_AND_FIELDS = """\
 formats (the ending of INPUT, or --format; lines of text also with .gz, .bz2, .xz or .zst):
-  .jsonl    and .ndjson: one JSON object per line; dots in --field lead into nested objects
+  .jsonl    and .ndjson, and .json.gz: one JSON object per line; dots in --field lead into nested objects
   .csv      a header, unless --no-header; records as in RFC 4180
   .tsv      no header, unless --header: one column is the text; with more, the first is the id and the second the text
   .txt      one document per line

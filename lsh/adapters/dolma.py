@@ -138,7 +138,7 @@ def _tag(
     for place in expanded(paths):
         if not place.is_folder:
             raise bad_value("documents", f"must be a folder of .jsonl.gz files, got {place.path}; name its folder")
-    budget = bounded("max_memory", options.get("max_memory"), "temp_dir", options.get("temp_dir"))
+    budget = bounded(options.get("max_memory"), options.get("temp_dir"))
     with ExitStack() as opened:
         read = Documents(paths, missing=options.get("missing", "error"), budget=budget, **READING)
         opened.enter_context(read)

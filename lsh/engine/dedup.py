@@ -70,7 +70,7 @@ class Running(NamedTuple):
     ) -> Running:
         """Return the values of these parameters of `deduplicate`, and what a run saves that can be killed."""
         report, workers = checked_progress(progress), threads.number_of(num_threads)
-        return cls(bounded("max_memory", max_memory, "temp_dir", temp_dir), workers, report, saved)
+        return cls(bounded(max_memory, temp_dir), workers, report, saved)
 
 
 def deduplicate(
@@ -316,16 +316,12 @@ def duplicates_in(
     keep: Literal["first", "last"],
     clusters: Clusters,
     verify: Verify,
-    max_memory: int | str | None,
-    temp_dir: str | os.PathLike[str] | None,
-    num_threads: int | None,
-    progress: Progress | bool | None,
+    run: Running,
 ) -> list[Duplicate]:
     """Return the documents of an index to remove, in its order; see `Index.deduplicate`."""
     _refuse_collection(threshold, "it")
     keep = checks.choice("keep", keep, ("first", "last"))
     matching = Matching.of_index("it", stored, threshold, verify=verify, clusters=clusters, keep=keep)
-    run = Running.checked(max_memory, temp_dir, num_threads, progress)
     matching, members = _members(matching, stored)
     corpus = Corpus([], matching, *run, False, members)
     removed = _result(corpus, _by_priority(keep, corpus), False, {}).removed
@@ -335,18 +331,11 @@ def duplicates_in(
 
 
 def pairs_in(
-    stored: IndexSnapshot,
-    threshold: float | None,
-    verify: Verify,
-    max_memory: int | str | None,
-    temp_dir: str | os.PathLike[str] | None,
-    num_threads: int | None,
-    progress: Progress | bool | None,
+    stored: IndexSnapshot, threshold: float | None, verify: Verify, run: Running
 ) -> Iterator[tuple[FoundId, FoundId, float]]:
     """Return the pairs of near duplicates in an index; see `Index.find_pairs`."""
     _refuse_collection(threshold, "it")
     matching = Matching.of_index("it", stored, threshold, verify=verify)
-    run = Running.checked(max_memory, temp_dir, num_threads, progress)
     matching, members = _members(matching, stored)
     return _pairs([], matching, run, members)
 

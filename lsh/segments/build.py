@@ -221,7 +221,7 @@ def merge_segments(
     count = sum(part.documents if keep is None else int(keep.sum()) for part, keep in zip(parts, kept))
     writer = SegmentWriter(disk, folder, name)
     try:
-        keyed = _merge_keys(writer, parts, arrival_ranks(parts, kept, np.uint32, DOCUMENTS_STEP))
+        keyed = _merge_keys(writer, parts, arrival_ranks(parts, kept, np.uint32))
         writer.section("sketches", _kept_items(parts, kept, "sketches", parts[0].layout.components))
         _merge_ids(writer, parts, kept)
         times = _merge_times(writer, parts, kept)

@@ -21,7 +21,7 @@ from lsh.segments.disk import Disk, WriterLock
 from lsh.segments.file_format import IN_LOG, NO_TIME, REMOVAL
 from lsh.segments.log import LogChange, LogReader, LogWriter, create_log
 from lsh.segments.manifest import Manifest, ManifestEntry, Note, replace_manifest, write_new_manifest, write_removed
-from lsh.segments.segment import DOCUMENTS_STEP, DocumentBatch, SegmentInfo, arrival_ranks
+from lsh.segments.segment import DocumentBatch, SegmentInfo, arrival_ranks
 from lsh.store.memtable import MemTable
 from lsh.store.view import OpenSegment, StoredPlace, View, open_manifest
 
@@ -408,7 +408,7 @@ class Writer:
         if not count and recent is None:
             return
         masks = [held.kept_mask() for held in others]
-        ranks = arrival_ranks([held.segment for held in others], masks, np.int64, DOCUMENTS_STEP)
+        ranks = arrival_ranks([held.segment for held in others], masks, np.int64)
         with self._writing_files():
             if self.view.recent.count:
                 self._flush()

@@ -403,7 +403,7 @@ def num_threads(namespace: argparse.Namespace) -> int | None:
 
 def running(namespace: argparse.Namespace) -> RunOptions:
     """Return threads, memory and messages."""
-    max_memory, temp_dir = memory_size("max_memory", namespace.max_memory), namespace.temp_dir
+    max_memory, temp_dir = memory_size(namespace.max_memory), namespace.temp_dir
     if temp_dir is not None or max_memory is not None:
-        temp_dir = temporary_folder("temp_dir", temp_dir)
+        temp_dir = temporary_folder(temp_dir)
     return RunOptions(num_threads(namespace), max_memory, temp_dir, namespace.quiet, namespace.verbose)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from lsh.base.errors import InputError, Parameter
 from lsh.files.blocks import check_mark, note_bytes
 from lsh.files.finding import list_folder
 from lsh.files.places import Flags
-from lsh.files.reached import Reached
+from lsh.files.reached import Reached, ReadingPass
 from lsh.files.records import SKIP, Block, Edits, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 from lsh.storage import compression, disk, remote, urls
 from lsh.storage.locations import contents, location
@@ -145,7 +145,7 @@ class _FolderReached(Reached):
     num_read: int = 0  # files
 
 
-class FolderPass:
+class FolderPass(ReadingPass):
     """One pass over a folder of texts: each file that is not skipped is a document.
 
     Parameters
@@ -160,7 +160,7 @@ class FolderPass:
 
     def __init__(self, folder: Folder, counts: ReadCounts) -> None:
         self._folder, self._counts = folder, counts
-        self._reached = _FolderReached()
+        self.reached: _FolderReached = _FolderReached()
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents; after `restore`, the next ones."""
@@ -168,9 +168,9 @@ class FolderPass:
 
     def _records(self) -> Iterator[Record]:
         folder = self._folder
-        paths = folder.paths()[self._reached.num_read :]
+        paths = folder.paths()[self.reached.num_read :]
         for relative, content in zip(folder.passed(paths), folder.contents(paths)):
-            self._reached.num_read += 1
+            self.reached.num_read += 1
             try:
                 text = folder.text(relative, content, self._counts)
             except InputError:
@@ -178,30 +178,19 @@ class FolderPass:
                     raise
                 self._counts.skip(os.fsencode(relative) + b"\n")
             else:
-                self._reached.paths.append(relative)
+                self.reached.paths.append(relative)
                 yield _document(relative, text)
-
-    def taken(self) -> tuple[Any, list[Array]]:
-        """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
-        return self._reached.taken(), []
-
-    def restore(self, state: Any, arrays: Sequence[Array]) -> None:
-        """Go on from where `taken` was called in another process, call by call."""
-        self._reached.restore(state)
-
-    def prepare(self) -> None:
-        """Do nothing: there are no columns."""
 
     @property
     def count(self) -> int:
         """The number of documents."""
-        return len(self._reached.paths)
+        return len(self.reached.paths)
 
     def at(self, positions: Array) -> Iterator[Block]:
         """Yield the documents at some positions, which ascend."""
         folder = self._folder
         folder.check_unchanged()
-        some, counts = [self._reached.paths[position] for position in positions.tolist()], ReadCounts()
+        some, counts = [self.reached.paths[position] for position in positions.tolist()], ReadCounts()
         found = zip(folder.passed(some), folder.contents(some))
         return gathered(_document(relative, folder.text(relative, content, counts)) for relative, content in found)
 
@@ -209,7 +198,7 @@ class FolderPass:
         """Copy the files that are kept, or write them with shortened texts; call `report` between files."""
         folder = self._folder
         folder.check_unchanged()
-        for relative, stays in zip(folder.passed(self._reached.paths), keep.tolist()):
+        for relative, stays in zip(folder.passed(self.reached.paths), keep.tolist()):
             own = next(edits.cuts) if stays and edits.cuts is not None else None
             if own is not None:
                 with target.file(relative, compression.of_path(relative)) as file:

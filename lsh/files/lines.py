@@ -38,7 +38,7 @@ from lsh.files.blocks import (
     split,
 )
 from lsh.files.places import Flags, Located, Places
-from lsh.files.reached import Reached
+from lsh.files.reached import Reached, ReadingPass
 from lsh.files.readers import FieldColumns, Fields, Reader, is_blank, line_records, recoded
 from lsh.files.records import (
     AddedFieldError,
@@ -74,7 +74,7 @@ class _LinesReached(Reached):
     line: int = 0  # the number of the line before
 
 
-class LinePass:
+class LinePass(ReadingPass):
     """One pass over the text files of one format, from the first record to the last.
 
     Parameters
@@ -94,7 +94,7 @@ class LinePass:
         self._options = reader.options
         self._encoding = reader.options.codec  # with its byte order once a file is open
         self._lines: LineStream | None = None  # of the file that is open
-        self._reached = _LinesReached()
+        self.reached: _LinesReached = _LinesReached()
         if places is not None and counts.is_journaled:
             places.news = []
 
@@ -105,7 +105,7 @@ class LinePass:
 
     def blocks(self) -> Generator[Block]:
         """Yield the documents."""
-        reached = self._reached
+        reached = self.reached
         begun = len(reached.marks) - 1  # the number of the file to go on with
         self.prepare()
         for number, file in enumerate(self._inputs):
@@ -134,20 +134,20 @@ class LinePass:
     def taken(self) -> tuple[Any, list[Array]]:
         """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
         assert self._lines is not None
-        self._reached.offset, self._reached.line = self._lines.offset, self._lines.number
+        self.reached.offset, self.reached.line = self._lines.offset, self._lines.number
         places, entries = self._known_places.taken()
-        return [self._reached.taken(), places, self._encoding, self._reader.flags()], [entries]
+        return [self.reached.taken(), places, self._encoding, self._reader.flags()], [entries]
 
     def restore(self, state: Any, arrays: Sequence[Array]) -> None:
         """Go on from where `taken` was called in another process, call by call."""
         reached, places, self._encoding, flags = state
-        self._reached.restore(reached)
+        self.reached.restore(reached)
         self._known_places.restore(places, arrays[0])
         self._reader.set_flags(flags)
 
     def prepare(self) -> None:
         """After `restore`, read the first documents again, as they show the columns."""
-        if not self._reached.marks:
+        if not self.reached.marks:
             return
         if not self._reader.is_ready:
             with closing(LinePass(self._inputs, self._reader, ReadCounts(), None).blocks()) as blocks:
@@ -158,7 +158,7 @@ class LinePass:
 
     def at(self, positions: Array) -> Iterator[Block]:
         """Yield the documents at some positions, which ascend."""
-        for number, file in enumerate(self._inputs[: len(self._reached.marks)]):
+        for number, file in enumerate(self._inputs[: len(self.reached.marks)]):
             here = positions[slice(*np.searchsorted(positions, self._known_places.extent(number)))]
             if not len(here):
                 continue
@@ -210,7 +210,7 @@ class LinePass:
         change = change if edits.cuts is None else self._with_cuts(edits.cuts)
         last: Target | None = None
         has_header, end = False, b""  # what the last line that was written lacks at its end
-        heads = zip(self._inputs, self._reached.marks, self._reached.headers, self._reached.missing_ends)
+        heads = zip(self._inputs, self.reached.marks, self.reached.headers, self.reached.missing_ends)
         for number, (file, mark, header, missing_end) in enumerate(heads):
             first, stop = self._known_places.extent(number)
             with target.part(number) as part:
@@ -331,12 +331,12 @@ class LinePass:
 
     def _skipped(self, opened: IO[bytes], lines: LineStream) -> LineStream:
         """Return the lines of a file from the place that was reached."""
-        file, offset = descriptor(opened), self._reached.offset
+        file, offset = descriptor(opened), self.reached.offset
         if file is None:  # compressed, or of a URL
             lines.skip_to(offset)
             return lines
         found = LineStream(file_blocks(file, self.newline, offset), self.newline, offset)
-        found.number = self._reached.line
+        found.number = self.reached.line
         return found
 
     def _check_start(self, file: Input, lines: LineStream) -> None:
@@ -403,8 +403,8 @@ class LinePass:
 
     def _numbered(self, columns: FieldColumns, file: Input, block: bytes, offset: int) -> Block:
         """Return the documents of a block that begins at some offset of its file."""
-        count, first = len(columns.texts), self._reached.number + 1
-        self._reached.number += count
+        count, first = len(columns.texts), self.reached.number + 1
+        self.reached.number += count
         if self._places is not None and count:
             begins = columns.spans[:, 0] + offset
             self._places.add(begins, begins + columns.spans[:, 1])
@@ -421,9 +421,9 @@ class LinePass:
         is_whole = block.endswith(self.newline, 0, end)
         if stop := end if is_whole else begin:
             carriage = "\r".encode(self._encoding)
-            self._reached.line_end = (carriage if block.endswith(carriage, 0, stop - size) else b"") + self.newline
+            self.reached.line_end = (carriage if block.endswith(carriage, 0, stop - size) else b"") + self.newline
         if not is_whole:
-            self._reached.missing_ends[-1] = self._reached.line_end
+            self.reached.missing_ends[-1] = self.reached.line_end
 
     def _block(self, columns: FieldColumns, numbers: Sequence[int], name: bytes) -> Block:
         """Return documents; without ids the numbers are the ids, without sources the file is the source."""
@@ -443,7 +443,7 @@ class LinePass:
         name, stop = os.fsencode(file.name), lines.offset + size
         records = self._reader.records(lines, file.name, self._encoding)
         while lines.offset < stop and (record := next(records, None)) is not None:
-            self._reached.number += 1
+            self.reached.number += 1
             begin = lines.offset - len(record.raw)
             try:
                 if record.problem:
@@ -461,7 +461,7 @@ class LinePass:
             if self._places is not None:
                 self._places.add_one(begin, lines.offset)
                 self._note_end(record.raw, 0, len(record.raw))
-            yield self._document(fields, self._reached.number, name)
+            yield self._document(fields, self.reached.number, name)
 
     def _document(self, fields: Fields, number: int, file: bytes) -> Record:
         """Return the document of a record; without an id its number is the id, without a source the file."""

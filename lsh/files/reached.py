@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
+
+from lsh.base.arrays import Array
 
 
 @dataclass
@@ -37,3 +40,26 @@ class Reached:
     def _go_on(self) -> None:
         size = next(len(value) for value in vars(self).values() if isinstance(value, list))  # the same for all lists
         self._begin = max(size - 1, 0)
+
+
+class ReadingPass:
+    """A pass over files of which another process can go on with the first reading.
+
+    Attributes
+    ----------
+    reached : Reached
+        How far it has come.
+    """
+
+    reached: Reached
+
+    def taken(self) -> tuple[Any, list[Array]]:
+        """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
+        return self.reached.taken(), []
+
+    def restore(self, state: Any, arrays: Sequence[Array]) -> None:
+        """Go on from where `taken` was called in another process, call by call."""
+        self.reached.restore(state)
+
+    def prepare(self) -> None:
+        """After `restore`, find the columns, if the files have any."""

@@ -25,7 +25,7 @@ from lsh.base.arrays import Array
 from lsh.base.errors import InputError, Parameter, Words, words_of
 from lsh.base.prefetch import prefetched
 from lsh.files.places import Flags
-from lsh.files.reached import Reached
+from lsh.files.reached import Reached, ReadingPass
 from lsh.files.records import (
     FIELD,
     ID_FIELD,
@@ -91,7 +91,7 @@ class _TablesReached(Reached):
     position: int = 0
 
 
-class TablePass:
+class TablePass(ReadingPass):
     """One pass over Parquet or Arrow files, row by row.
 
     Parameters
@@ -110,11 +110,11 @@ class TablePass:
         self._inputs, self._format, self._options, self._counts = inputs, format, options, counts
         self._schema: Any = None  # of the first file, once it is open
         self._ranking = Ranking("" if options.keep_field is None else options.keep_field)
-        self._reached = _TablesReached()
+        self.reached: _TablesReached = _TablesReached()
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents; after `restore`, the next ones."""
-        reached = self._reached
+        reached = self.reached
         for number, file in enumerate(self._inputs):
             if number and number < len(reached.ends):
                 continue
@@ -130,14 +130,6 @@ class TablePass:
                         yield block
                         file.share_read = table.share(reached.position - first)
                     reached.ends.append(reached.position)
-
-    def taken(self) -> tuple[Any, list[Array]]:
-        """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
-        return self._reached.taken(), []
-
-    def restore(self, state: Any, arrays: Sequence[Array]) -> None:
-        """Go on from where `taken` was called in another process, call by call."""
-        self._reached.restore(state)
 
     def prepare(self) -> None:
         """After `restore`, note the columns."""
@@ -157,7 +149,7 @@ class TablePass:
 
     def _extents(self) -> Iterator[tuple[int, Input, int, int]]:
         """Yield each file with its number, and the positions of its first row and after its last."""
-        ends = self._reached.ends
+        ends = self.reached.ends
         ends = ends if len(ends) == len(self._inputs) else self._metadata_ends
         return zip(range(len(ends)), self._inputs, [0, *ends], ends)
 

@@ -251,6 +251,10 @@ class Segment:
             found[band] = self.checked(f"keys.{band}", "<u8", int(places[0]), int(places[0]) + 1)[0]
         return found
 
+    def band(self, band: int) -> SortedKeys:
+        """Return the sorted keys of a band."""
+        return self.bands[band]
+
     def numbers_at(self, band: int, places: Array) -> NDArray[np.uint32]:
         """Return the numbers of the documents at some places of the sorted keys of a band."""
         numbers: NDArray[np.uint32] = self._checked_at(f"numbers.{band}", "<u4", places)

@@ -18,7 +18,7 @@ from lsh.base.threads import map_in_order, number_of
 from lsh.engine.dedup import NEAR, REMOVED
 from lsh.engine.matching import check_length, checked_keep, rank_by_priority, refuse_other_arguments
 from lsh.engine.result import Deduplication
-from lsh.passages.contained import Containing, batch_of, batches, remedy_for_memory
+from lsh.passages.contained import Containing, batches, remedy_for_memory
 from lsh.passages.item_search import ItemSearch
 from lsh.passages.items import ItemTable
 from lsh.text.batch import Batch, content_keys
@@ -115,8 +115,8 @@ def _removed(
 ) -> Deduplication:
     started, secrets, table = time.perf_counter(), (os.urandom(16), os.urandom(16)), containing.table()
     described = [np.empty(0, TEXT)]
-    for lazy in batches("texts", texts):
-        batch = batch_of(lazy, allows_missing(containing.missing))
+    for _, make_batch in batches("texts", texts, allows_missing(containing.missing)):
+        batch = make_batch()
         table.add(batch)
         described.append(_described(batch, secrets))
         report("items", table.count, None)

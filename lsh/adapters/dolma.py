@@ -30,6 +30,7 @@ Result = TypeVar("Result")
 Rows = np.ndarray[Any, Any]  # about documents: the field "document" has their positions, ascending
 Fields = Callable[[Rows, bytes], dict[str, Any]]  # of the line of a document, of which there are rows
 READING: dict[str, Any] = {"format": Format("jsonl", ""), "field": "text", "id_field": "id", "pattern": "*.json*"}
+READING["null_ids"] = False  # dolma compares the ids with those of the documents
 
 
 def tag_duplicates(

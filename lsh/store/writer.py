@@ -163,17 +163,13 @@ class Writer:
                 continue
             own, alive = held.segment.times(), held.alive()
             expired.append((part, alive[(own[alive] != NO_TIME) & (own[alive] < before)]))
-        self._remove_numbers([(part, numbers) for part, numbers in expired if len(numbers)])
+        with self._changing():
+            self._mark_removed([(part, numbers) for part, numbers in expired if len(numbers)])
         if dropped:
             with self._changing():
                 self.view.held = [held for held in self.view.held if held not in dropped]
                 self._state.needs_manifest = True
         return count - len(self.view)
-
-    def _remove_numbers(self, expired: list[tuple[int, NDArray[np.int64]]]) -> None:
-        """Remove documents by the parts where they are and their numbers there."""
-        with self._changing():
-            self._mark_removed(expired)
 
     def _mark_removed(self, gone: list[tuple[int, NDArray[np.int64]]]) -> None:
         for part, numbers in gone:

@@ -111,19 +111,15 @@ class OpenSegment:
 
     def kept_mask(self) -> NDArray[np.bool_] | None:
         """Return for each document whether it is not removed, ``None`` if none is."""
-        mask = self.removed_mask()
-        return None if mask is None else ~mask
-
-    def removed_mask(self) -> NDArray[np.bool_] | None:
-        """Return for each document whether it is removed, ``None`` if none is."""
         if self.removed is None or not self.removed_count:
             return None
-        return np.unpackbits(self.removed, count=self.segment.documents, bitorder="little").view(bool)
+        kept: NDArray[np.bool_] = np.unpackbits(self.removed, count=self.segment.documents, bitorder="little") == 0
+        return kept
 
     def alive(self) -> NDArray[np.int64]:
         """Return the numbers of the documents that are not removed."""
-        mask = self.removed_mask()
-        return np.arange(self.segment.documents) if mask is None else np.flatnonzero(~mask)
+        mask = self.kept_mask()
+        return np.arange(self.segment.documents) if mask is None else np.flatnonzero(mask)
 
     def find(self, codes: list[bytes], hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the number of the document of each encoded id, -1 where there is none that is not removed."""

@@ -112,8 +112,7 @@ class Writer:
         self.needs_repair = False
 
     def _new_name(self, kind: str) -> str:
-        self._next += 1
-        return file_format.file_name(kind, self._next - 1)
+        return file_format.file_name(kind, self._new_number())
 
     # ---- changes ----
 
@@ -152,7 +151,7 @@ class Writer:
     def expire(self, before: int) -> int:
         """Remove the documents with a time before the given one, and return their number."""
         count = len(self.view)
-        expired: list[tuple[int, NDArray[np.int64]]] = [(IN_LOG, np.array(self.view.recent.before(before), np.int64))]
+        expired = [(IN_LOG, self.view.recent.before(before))]
         dropped = []
         for part, held in enumerate(self.view.held):
             times = held.segment.written.times
@@ -373,7 +372,7 @@ class Writer:
 
     def _merge(self, group: list[OpenSegment]) -> None:
         """Replace segments by one with their documents."""
-        parts, masks = [held.segment for held in group], [held.removed_mask() for held in group]
+        parts, masks = [held.segment for held in group], [held.kept_mask() for held in group]
         if not sum(map(len, group)):
             merged = []
         else:
@@ -409,10 +408,10 @@ class Writer:
             if self.view.recent.count:
                 self._flush()
             first = self.view.recent.first
-            for held, own in zip(others, ranks):
+            for held, mask, own in zip(others, masks, ranks):
                 for start, codes in held.segment.all_codes():
                     replaced.append(self._places([code for i, code in enumerate(codes) if held.is_alive(start + i)]))
-                name, mask = self._new_name("segment"), held.removed_mask()
+                name = self._new_name("segment")
                 arrivals = _moved(own, first) if isinstance(own, range) else own[held.alive()] + first
                 opened.append(
                     self._opened(merge_segments(self.disk, self.folder, name, [held.segment], [mask], arrivals))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.base.threads import map_in_order, worth
+from lsh.base.threads import Idle, map_in_order, worth
 from lsh.engine.deciding import MAX_NEAR, ClusterState, GreedyClusterer
 from lsh.engine.layout import Partition
 from lsh.links.comparing import Pairs
@@ -166,8 +166,7 @@ class _Clustering:
 
     def __init__(self, partition: Partition, state: ClusterState, components: bool, num_threads: int) -> None:
         self.partition, self.state, self.components, self.num_threads = partition, state, components, num_threads
-        self.clusterers: list[GreedyClusterer] = []
-        self.idle: list[GreedyClusterer] = []  # clusterers that no thread uses at the moment; append and pop are atomic
+        self.idle = Idle(lambda: GreedyClusterer(partition.make_similarity(), state))  # without `self`: freed at once
 
     def run(self) -> Iterator[int]:
         """Decide all documents; yield how many have been decided since the last time.
@@ -185,18 +184,9 @@ class _Clustering:
             if not left:
                 return
 
-    def clusterer(self) -> GreedyClusterer:
-        """Return a clusterer that no other thread uses; the caller appends it to `idle` afterwards."""
-        try:
-            return self.idle.pop()
-        except IndexError:
-            clusterer = GreedyClusterer(self.partition.make_similarity(), self.state)
-            self.clusterers.append(clusterer)
-            return clusterer
-
     def decide(self, task: _Task) -> tuple[int, _Task]:
         """Go on with a task for a certain amount of work; return how many documents were decided, and what is left."""
-        clusterer = self.clusterer() if task.clusterer is None else task.clusterer
+        clusterer = self.idle.take() if task.clusterer is None else task.clusterer
         task, decided = task._replace(clusterer=clusterer), 0
         if not task.again:
             at = clusterer.run(task.at, task.stop)
@@ -208,7 +198,7 @@ class _Clustering:
             task = task._replace(at=task.start, again=True)
         task = task._replace(at=clusterer.look_again(task.at, task.stop))
         if task.at == task.stop:
-            self.idle.append(clusterer)
+            self.idle.items.append(clusterer)
         return decided, task
 
     def outcome(self) -> ClusterResult:
@@ -216,14 +206,15 @@ class _Clustering:
         first = np.int32(self.partition.first)
         witness, similarity = self.state.outcome()
         removed = np.flatnonzero(witness >= 0).astype(np.int32)
-        near = Compared.joined((clusterer.near() for clusterer in self.clusterers), first)
+        clusterers = self.idle.items  # all of them, as no task is left
+        near = Compared.joined((clusterer.near() for clusterer in clusterers), first)
         return ClusterResult(
             Compared(removed + first, witness[removed] + first, similarity[removed]),
-            Compared.joined((clusterer.better() for clusterer in self.clusterers), first),
+            Compared.joined((clusterer.better() for clusterer in clusterers), first),
             near,
             self.partition.ranks[near.documents - first],
-            sum(clusterer.compared for clusterer in self.clusterers),
-            sum(clusterer.left_out for clusterer in self.clusterers),
+            sum(clusterer.compared for clusterer in clusterers),
+            sum(clusterer.left_out for clusterer in clusterers),
         )
 
 
@@ -253,16 +244,12 @@ def pairs(
     tuple of numpy.ndarray
         The documents, their partners (int32) and the similarities (float64).
     """
-    idle: list[Pairs] = []  # that no thread uses at the moment; append and pop are atomic
+    idle = Idle(make_pairs)
 
     def run(documents: tuple[int, int]) -> tuple[int, int, tuple[Array, Array, Array]]:
         """Find pairs of some documents; returns the documents that are left, and the pairs."""
-        try:
-            finder = idle.pop()
-        except IndexError:
-            finder = make_pairs()
-        at, numbers, partners, similarities = finder.run(*documents, MOST_PAIRS)
-        idle.append(finder)
+        with idle.one() as finder:
+            at, numbers, partners, similarities = finder.run(*documents, MOST_PAIRS)
         return at, documents[1], (numbers, partners, similarities)
 
     ranges = ((document, max(document - step, stop)) for document in range(first, stop, -step))

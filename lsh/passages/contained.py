@@ -20,7 +20,7 @@ from lsh._minhash import UNIT_CODES
 from lsh.base import checks, errors
 from lsh.base.arrays import Array
 from lsh.base.progress import Progress, checked_progress
-from lsh.base.threads import map_in_order, number_of
+from lsh.base.threads import Idle, map_in_order, number_of
 from lsh.engine.matching import refuse_other_arguments
 from lsh.passages.contained_result import SKIPPED, Contained
 from lsh.passages.item_search import HIT, ItemSearch
@@ -267,16 +267,12 @@ class _Finding:
     def _ignore_common(self, max_share: float) -> None:
         """Count the texts that have each shingle of an item, and let common ones not count."""
         total = np.zeros(self.table.num_entries, np.int64)
-        idle: list[tuple[ItemSearch, Array]] = []  # of the threads that do not work at the moment
+        idle = Idle(lambda: (ItemSearch(self.table, self._locate), np.zeros_like(total)))
 
         def count(lazy: LazyBatch) -> int:
             batch = lazy[1]()
-            try:
-                search, counts = idle.pop()
-            except IndexError:
-                search, counts = ItemSearch(self.table, self._locate), np.zeros_like(total)
-            search.count(batch, counts)
-            idle.append((search, counts))
+            with idle.one() as (search, counts):
+                search.count(batch, counts)
             return len(batch)
 
         counted = 0
@@ -285,24 +281,20 @@ class _Finding:
             self.report("counting", counted, self.num_texts)
         self._check_number(counted)
         self.num_texts = counted
-        for _, counts in idle:
+        for _, counts in idle.items:
             total += counts
         self.totals["common"] = int(np.count_nonzero(total > max_share * self.num_texts))
         self.table.ignore(total, max_share * self.num_texts)
 
     def _search(self) -> Array:
         """Return the hits."""
-        idle: list[ItemSearch] = []  # of the threads that do not work at the moment
+        idle = Idle(lambda: ItemSearch(self.table, self._locate))
 
         def search(lazy: LazyBatch) -> tuple[Array, Counter[str]]:
             first, make_batch = lazy
             batch = make_batch()
-            try:
-                searching = idle.pop()
-            except IndexError:
-                searching = ItemSearch(self.table, self._locate)
-            hits = searching.search(batch, first, self.among_themselves)
-            idle.append(searching)
+            with idle.one() as searching:
+                hits = searching.search(batch, first, self.among_themselves)
             texts, sizes = np.unique(hits["text"]), batch.sizes()
             found = {"found_texts": len(texts), "found_bytes": int(sizes[texts - first].sum())}
             totals = Counter(texts=len(batch), bytes=int(sizes.sum()), **found)

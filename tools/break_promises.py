@@ -132,8 +132,8 @@ BREAKS = (
     Break(  # the bound is not kept
         7,
         "lsh/base/budget.py",
-        "    return MemoryBudget(size, None if size is folder is None",
-        "    return MemoryBudget(None if size is None else 1 << 40, None if size is folder is None",
+        "    return MemoryBudget(size, None if size is temp_dir is None",
+        "    return MemoryBudget(None if size is None else 1 << 40, None if size is temp_dir is None",
         ("test_the_peak_of_a_process", "test_the_peak_of_long_texts"),
     ),
     Break(  # an error names a bound that is too small

@@ -78,7 +78,7 @@ REFUSED_STRINGS = [
 # Values of the id field of the second record, and the id.
 
 IDS = [
-    (b'"a-7"', b"a-7"), (b'""', b""), ('"été"'.encode(), "été".encode()), (b'"\\u00e9"', "é".encode()),
+    (b'"a-7"', b"a-7"), (b'""', b"2"), ('"été"'.encode(), "été".encode()), (b'"\\u00e9"', "é".encode()),
     (b"null", b"2"), (b"NaN", b"NaN"), (b"-Infinity", b"-Infinity"),
     *((digits, digits) for digits in (
         b"7", b"-7", b"0", b"-0", b"0.5", b"1.0", b"1e2", b"1E2", b"1E+05", b"-0.0", b"1e400", b"1.10",

@@ -40,7 +40,7 @@ TEXTS = {
 }
 IDS = {
     "txt": [b"1", b"2", b"3", b"4", b"5"],
-    "tsv": [b"a", b"a", b"", b"d", b"e"],
+    "tsv": [b"a", b"a", b"3", b"d", b"e"],
     "csv": [b"a", b"b", b"c", b"d", b"a"],
     "jsonl": [b"a", b"2", b"3", b"4"],
 }

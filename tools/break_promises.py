@@ -39,8 +39,8 @@ BREAKS = (
     Break(  # the witness is another document
         1,
         "lsh/engine/dedup.py",
-        'removed["kept"][rows] = distinct[decided.witnesses[some]]',
-        'removed["kept"][rows] = distinct[decided.documents[some]]',
+        'removed["kept"][rows] = distinct[decided.removed.others[some]]',
+        'removed["kept"][rows] = distinct[decided.removed.documents[some]]',
         ("test_nothing_is_dropped_without_a_witness", "test_deduplicate_against_brute_force"),
     ),
     Break(  # the bands may miss thirty times as many pairs
@@ -132,8 +132,8 @@ BREAKS = (
     Break(  # the bound is not kept
         7,
         "lsh/base/budget.py",
-        "    return MemoryBudget(size, None if size is folder is None",
-        "    return MemoryBudget(None if size is None else 1 << 40, None if size is folder is None",
+        "    return MemoryBudget(size, None if size is temp_dir is None",
+        "    return MemoryBudget(None if size is None else 1 << 40, None if size is temp_dir is None",
         ("test_the_peak_of_a_process", "test_the_peak_of_long_texts"),
     ),
     Break(  # an error names a bound that is too small

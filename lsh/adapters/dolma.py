@@ -30,6 +30,7 @@ Result = TypeVar("Result")
 Rows = np.ndarray[Any, Any]  # about documents: the field "document" has their positions, ascending
 Fields = Callable[[Rows, bytes], dict[str, Any]]  # of the line of a document, of which there are rows
 READING: dict[str, Any] = {"format": Format("jsonl", ""), "field": "text", "id_field": "id", "pattern": "*.json*"}
+READING["null_ids"] = False  # dolma compares the ids with those of the documents
 
 
 def tag_duplicates(
@@ -138,7 +139,7 @@ def _tag(
     for place in expanded(paths):
         if not place.is_folder:
             raise bad_value("documents", f"must be a folder of .jsonl.gz files, got {place.path}; name its folder")
-    budget = bounded("max_memory", options.get("max_memory"), "temp_dir", options.get("temp_dir"))
+    budget = bounded(options.get("max_memory"), options.get("temp_dir"))
     with ExitStack() as opened:
         read = Documents(paths, missing=options.get("missing", "error"), budget=budget, **READING)
         opened.enter_context(read)

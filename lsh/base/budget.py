@@ -47,36 +47,38 @@ _UNITS |= {unit + end: 1024**power for power, unit in enumerate("KMGT", 1) for e
 _SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{0,3})\s*")
 
 
-def memory_size(name: str, value: object) -> int | None:
-    """Return a limit of memory in bytes, given as a number or as text such as ``"2GB"``; ``None`` stays ``None``."""
+def memory_size(value: object) -> int | None:
+    """Return `max_memory` in bytes, given as a number or as text such as ``"2GB"``; ``None`` stays ``None``."""
     if value is None:
         return None
     if isinstance(value, str):
         match = _SIZE.fullmatch(value)
         if match is None or match[2].upper() not in _UNITS:
-            raise errors.bad_value(name, f"must be a number of bytes, or look like '2GB' or '500MiB', got {value!r}")
+            reason = f"must be a number of bytes, or look like '2GB' or '500MiB', got {value!r}"
+            raise errors.bad_value("max_memory", reason)
         number = int(float(match[1]) * _UNITS[match[2].upper()])
     else:
-        number = checks.whole_number(name, value, None)
+        number = checks.whole_number("max_memory", value, None)
     if number < MIN_MEMORY:
         least = size_argument(MIN_MEMORY)
-        raise errors.bad_value(name, f"must be {least} or more, got {value!r}; give a size such as '500MB' or '2GB'")
+        reason = f"must be {least} or more, got {value!r}; give a size such as '500MB' or '2GB'"
+        raise errors.bad_value("max_memory", reason)
     return number
 
 
-def temporary_folder(name: str, value: object) -> str | None:
-    """Return a folder for temporary files as `str`, checked; ``None`` stays ``None``, and then TMPDIR is checked."""
+def temporary_folder(value: object) -> str | None:
+    """Return `temp_dir` as `str`, checked; ``None`` stays ``None``, and then TMPDIR is checked."""
     if value is not None and not isinstance(value, (str, os.PathLike)):
-        raise errors.bad_type(name, f"must be the path of a folder, got {type(value).__name__}")
+        raise errors.bad_type("temp_dir", f"must be the path of a folder, got {type(value).__name__}")
     folder = None if value is None else os.fsdecode(os.fspath(value))
-    check_temporary_folder(folder, name)
+    check_temporary_folder(folder)
     return folder
 
 
-def bounded(name: str, max_memory: object, folder_name: str, folder: object) -> MemoryBudget:
+def bounded(max_memory: object, temp_dir: object) -> MemoryBudget:
     """Return the budget for a limit of memory and a folder, both checked. Without a limit, TMPDIR is not checked."""
-    size = memory_size(name, max_memory)
-    return MemoryBudget(size, None if size is folder is None else temporary_folder(folder_name, folder))
+    size = memory_size(max_memory)
+    return MemoryBudget(size, None if size is temp_dir is None else temporary_folder(temp_dir))
 
 
 def size_argument(number: int) -> str:
@@ -95,8 +97,9 @@ def bound_error(bound: int, count: int, each: int, expected: int | None, growing
     return errors.bad_value("max_memory", f"{problem}, got {bound:,} bytes")
 
 
-def check_temporary_folder(folder: str | None = None, name: str = "temp_dir") -> None:
+def check_temporary_folder(folder: str | None) -> None:
     """Raise OSError if `folder`, or else TMPDIR, is set and cannot be written to: `tempfile` would use another one."""
+    name = "temp_dir"
     if folder is None:
         folder, name = os.environ.get("TMPDIR"), "TMPDIR"
     if folder == "" and name != "TMPDIR":
@@ -158,7 +161,7 @@ class MemoryBudget:
     """
 
     def __init__(self, bound: int | None = None, folder: str | None = None) -> None:
-        self.bound, self._folder = bound, folder
+        self.bound, self.folder = bound, folder
         self._most = None if bound is None else bound // 2
         self._reserved = 0
         self._held = _Maps()
@@ -167,11 +170,6 @@ class MemoryBudget:
         self._column_files: list[weakref.ref[_File]] = []
         self._num_column_files = 0
         self._lock = threading.RLock()  # of the lists; columns may be appended to in threads, each in one
-
-    @property
-    def folder(self) -> str | None:
-        """The folder for temporary files, as it was given."""
-        return self._folder
 
     @property
     def is_bounded(self) -> bool:
@@ -219,7 +217,7 @@ class MemoryBudget:
             if self.is_bounded:
                 self._held.add(mapped)
         else:
-            file = _File(self._folder)
+            file = _File(self.folder)
             mapped = file.mapped(size)
             self._files.add(mapped)
         return np.frombuffer(mapped, np.uint8), file
@@ -257,9 +255,9 @@ class MemoryBudget:
         import shutil
         import tempfile
 
-        folder = tempfile.gettempdir() if self._folder is None else self._folder
+        folder = tempfile.gettempdir() if self.folder is None else self.folder
         needed = size - self._most
-        with temporary_errors(PURPOSE, needed, self._folder):
+        with temporary_errors(PURPOSE, needed, self.folder):
             free = shutil.disk_usage(folder).free
             if free < needed:
                 raise OSError(errno.ENOSPC, f"{free:,} bytes are free")
@@ -317,12 +315,12 @@ class MemoryBudget:
         with self._lock:
             self._column_files = [known for known in self._column_files if known() is not None]
             if len(self._column_files) < MAX_COLUMN_FILES:
-                file = _File(self._folder)
+                file = _File(self.folder)
                 self._column_files.append(weakref.ref(file))
                 return file
             self._num_column_files += 1
             shared = self._column_files[self._num_column_files % MAX_COLUMN_FILES]()
-        return _File(self._folder) if shared is None else shared
+        return _File(self.folder) if shared is None else shared
 
     def release(self) -> None:
         """Release the memory of mapped files if they take much of the bound; used pages are read again."""
@@ -572,9 +570,9 @@ class SpilledColumn:
         whole = pieces[0] if len(pieces) == 1 and not self._budget.is_bounded else None
         return None if isinstance(whole, int) else whole
 
-    def take(self, positions: Array, out: Array | None = None) -> Array:
-        """Return the rows at some positions, which must ascend, in `out` if it is given."""
-        rows = self.rows(len(positions)) if out is None else out
+    def take(self, positions: Array) -> Array:
+        """Return the rows at some positions, which must ascend."""
+        rows = self.rows(len(positions))
         bounds, done = [*self._starts, self._ends, len(self)], 0
         while done < len(positions):  # chunks without any of them are not read
             at = int(positions[done])

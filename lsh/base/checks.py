@@ -29,10 +29,10 @@ def instance(name: str, value: object, kind: type[Kind], what: str, remedy: str 
     return value
 
 
-def one_of(first: str, a: object, second: str, b: object) -> None:
+def text_or_id(text: object, id: object) -> None:
     """Check that exactly one of two arguments is given."""
-    if (a is None) == (b is None):
-        raise ValueError(f"{first} or {second} must be given, got " + ("neither" if a is None else "both"))
+    if (text is None) == (id is None):
+        raise ValueError("text or id must be given, got " + ("neither" if text is None else "both"))
 
 
 def whole_number(name: str, value: Any, minimum: int | None, maximum: int | None = None) -> int:

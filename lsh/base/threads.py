@@ -12,6 +12,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from lsh.base import checks
@@ -79,6 +80,39 @@ def started(target: Callable[..., object], *arguments: object, daemon: bool = Fa
     except RuntimeError:  # can't start new thread
         return None
     return thread
+
+
+class Idle(Generic[Item]):
+    """Objects that threads use one after the other, each by one thread at a time.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a new object, where all others are in use.
+
+    Attributes
+    ----------
+    items : list
+        Those that no thread uses; append and pop are atomic.
+    """
+
+    def __init__(self, make: Callable[[], Item]) -> None:
+        self._make = make
+        self.items: list[Item] = []
+
+    def take(self) -> Item:
+        """Return an object, which the caller appends to `items` afterwards."""
+        try:
+            return self.items.pop()
+        except IndexError:
+            return self._make()
+
+    @contextmanager
+    def one(self) -> Iterator[Item]:
+        """Give an object for the block."""
+        found = self.take()
+        yield found
+        self.items.append(found)
 
 
 def map_in_order(

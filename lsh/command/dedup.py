@@ -397,7 +397,7 @@ def _write(
         written = np.ones_like(result.keep) if request.mark else result.keep
         outputs.write_documents(opened, run, written, files.Edits(values))
         if removed_documents is not None:
-            removed = files.target(documents, removed_documents)
+            removed = files.target(documents, removed_documents, run.name)
             opened.enter_context(removed)
             run.others.append(removed)
             files.write_kept(documents, ~result.keep, removed)
@@ -406,7 +406,7 @@ def _write(
         for name, rows_of in zip(TABLES, makers):
             rows = partial(rows_of, result, texts, against)
             outputs.write_table(opened, run, own[name], rows)
-        outputs.put_in_place(run, request.resumption)
+        outputs.put_in_place(run)
 
 
 # ---- counts ----

@@ -63,7 +63,7 @@ cdef class ClusterState:
         int32, shape ``(n,)``: 1 for the documents that others are compared with, which are kept without being compared,
         0 for those that are compared with these only. Default: all are compared with those that are kept.
     copied : numpy.ndarray, optional
-        bool, shape ``(n,)``: the documents of which there are copies; see `GreedyClusterer.look_again`.
+        bool, shape ``(n,)``: the documents of which there are copies; see `GreedyClusterer.look_again`. Default: none.
 
     Notes
     -----
@@ -272,6 +272,8 @@ cdef class GreedyClusterer:
         which may come after the first copy. So here documents that are kept are compared with the removed ones before
         them that have copies, which are the members of the buckets now. `better` returns what was found.
         """
+        if self.all.copied is None:
+            return stop
         self.is_again = True
         if start != self.next:
             if not self._needs_look(start, stop):
@@ -284,10 +286,9 @@ cdef class GreedyClusterer:
     cdef bint _needs_look(self, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
         """Whether there are copies of removed documents from `start` on."""
         cdef Py_ssize_t document
-        if self.all.copied is not None and self.parents is None:
-            for document in range(start, stop):
-                if self._is_member(document):
-                    return True
+        for document in range(start, stop):
+            if self._is_member(document):
+                return True
         return False
 
     def better(self):

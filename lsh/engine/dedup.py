@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from numbers import Number
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from lsh.engine.corpus import DOCUMENTS_STEP, CollisionError, Corpus
 from lsh.engine.index_candidates import IndexCandidates
 from lsh.engine.index_source import IndexSnapshot, IndexSource
 from lsh.engine.layout import Layout, Partition
-from lsh.engine.matching import Matching, check_length
+from lsh.engine.matching import Matching, check_length, rank_by_priority, refuse_other_arguments
 from lsh.engine.placing import merged
 from lsh.engine.result import Deduplication, Duplicate
 from lsh.engine.saving import SavedRows
@@ -71,7 +70,7 @@ class Running(NamedTuple):
     ) -> Running:
         """Return the values of these parameters of `deduplicate`, and what a run saves that can be killed."""
         report, workers = checked_progress(progress), threads.number_of(num_threads)
-        return cls(bounded("max_memory", max_memory, "temp_dir", temp_dir), workers, report, saved)
+        return cls(bounded(max_memory, temp_dir), workers, report, saved)
 
 
 def deduplicate(
@@ -317,16 +316,12 @@ def duplicates_in(
     keep: Literal["first", "last"],
     clusters: Clusters,
     verify: Verify,
-    max_memory: int | str | None,
-    temp_dir: str | os.PathLike[str] | None,
-    num_threads: int | None,
-    progress: Progress | bool | None,
+    run: Running,
 ) -> list[Duplicate]:
     """Return the documents of an index to remove, in its order; see `Index.deduplicate`."""
     _refuse_collection(threshold, "it")
     keep = checks.choice("keep", keep, ("first", "last"))
     matching = Matching.of_index("it", stored, threshold, verify=verify, clusters=clusters, keep=keep)
-    run = Running.checked(max_memory, temp_dir, num_threads, progress)
     matching, members = _members(matching, stored)
     corpus = Corpus([], matching, *run, False, members)
     removed = _result(corpus, _by_priority(keep, corpus), False, {}).removed
@@ -336,18 +331,11 @@ def duplicates_in(
 
 
 def pairs_in(
-    stored: IndexSnapshot,
-    threshold: float | None,
-    verify: Verify,
-    max_memory: int | str | None,
-    temp_dir: str | os.PathLike[str] | None,
-    num_threads: int | None,
-    progress: Progress | bool | None,
+    stored: IndexSnapshot, threshold: float | None, verify: Verify, run: Running
 ) -> Iterator[tuple[FoundId, FoundId, float]]:
     """Return the pairs of near duplicates in an index; see `Index.find_pairs`."""
     _refuse_collection(threshold, "it")
     matching = Matching.of_index("it", stored, threshold, verify=verify)
-    run = Running.checked(max_memory, temp_dir, num_threads, progress)
     matching, members = _members(matching, stored)
     return _pairs([], matching, run, members)
 
@@ -511,16 +499,6 @@ def _refuse_collection(threshold: object, second: str) -> None:
         raise errors.bad_type("threshold", f"{reason}collection as {second}=")
 
 
-def refuse_other_arguments(name: str, value: Any, number: str) -> None:
-    """Raise an error for a number or a path in place of a collection; most likely `number` or an index is meant."""
-    if name != "texts" and isinstance(value, (str, os.PathLike)):
-        reason = f"must be a collection of texts, got one {type(value).__name__}; put it in a list, or pass "
-        raise errors.bad_type(name, f"{reason}lsh.Index.open(path) for an index")
-    if not isinstance(value, bool) and isinstance(value, Number):
-        reason = f"must be a collection of texts, got the number {value}; to set {number}, write {number}={value}"
-        raise errors.bad_type(name, reason)
-
-
 def collections_of(
     given: dict[str, TextsOrCallable | None], missing: Missing, number: str = "threshold"
 ) -> list[Collection]:
@@ -554,15 +532,9 @@ def _by_priority(priority: Keep | Array, corpus: Corpus) -> Order:
     return Order([(0, total, False)], order, old_from=new)
 
 
-def rank_by_priority(priorities: Array, out: Array) -> None:
-    """Set `out` to the positions of the documents, those of high priority first, of equal ones the first."""
-    ascending = np.argsort(priorities[::-1], kind="stable")  # reversed, so that ties are in order of position
-    np.subtract(len(out) - 1, ascending[::-1], out=out, casting="unsafe")
-
-
 def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Array | None) -> partitions.ClusterResult:
     """Decide the documents of a layout."""
-    total = len(layout.documents)
+    total, components = len(layout.documents), matching.clusters == "components"
     with corpus.budget.released():
         return partitions.decide(
             layout.partitions(matching.min_equal),
@@ -570,11 +542,11 @@ def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Arr
                 layout.num_references,
                 matching.min_similarity,
                 LIMIT,
-                matching.clusters == "components",
+                components,
                 corpus.low_bits.bits,
                 corpus.family_bytes,
                 references,
-                layout.copied(),
+                None if components else layout.copied(),
             ),
             lambda shape: corpus.budget.array(shape, np.int32),
             corpus.num_threads,
@@ -589,17 +561,17 @@ def _removed(layout: Layout, decided: partitions.ClusterResult, keeps: NDArray[n
     copy. Besides the table, this takes about 8 bytes for each removed document.
     """
     first, distinct, copies = layout.firsts, layout.documents, layout.copies(len(keeps))
-    for at in range(0, len(decided.documents), DOCUMENTS_STEP):
-        keeps[distinct[decided.documents[at : at + DOCUMENTS_STEP]]] = False
+    for at in range(0, len(decided.removed.documents), DOCUMENTS_STEP):
+        keeps[distinct[decided.removed.documents[at : at + DOCUMENTS_STEP]]] = False
     keeps[copies] = False
     places = positions_of(~keeps)
     removed = np.empty(len(places), [*REMOVED, SIDE] if with_sides else REMOVED)
     removed["document"] = places
-    for at in range(0, len(decided.documents), DOCUMENTS_STEP):
+    for at in range(0, len(decided.removed.documents), DOCUMENTS_STEP):
         some = slice(at, at + DOCUMENTS_STEP)
-        rows = np.searchsorted(places, distinct[decided.documents[some]])
-        removed["kept"][rows] = distinct[decided.witnesses[some]]
-        removed["similarity"][rows] = decided.similarities[some]
+        rows = np.searchsorted(places, distinct[decided.removed.documents[some]])
+        removed["kept"][rows] = distinct[decided.removed.others[some]]
+        removed["similarity"][rows] = decided.removed.similarities[some]
     for at in range(0, len(copies), DOCUMENTS_STEP):
         own = copies[at : at + DOCUMENTS_STEP]
         originals = first[own]
@@ -618,9 +590,10 @@ def _removed(layout: Layout, decided: partitions.ClusterResult, keeps: NDArray[n
 
 def _set_better(removed: Array, layout: Layout, decided: partitions.ClusterResult, copies: Array) -> None:
     """Set the witnesses of copies for which a better one is kept after the first copy; see `GreedyClusterer.better`."""
-    if not len(decided.better_documents):
+    better = decided.better
+    if not len(better.documents):
         return
-    documents, kept = layout.documents[decided.better_documents], layout.documents[decided.better_kept]
+    documents, kept = layout.documents[better.documents], layout.documents[better.others]
     parts = (copies[at : at + DOCUMENTS_STEP] for at in range(0, len(copies), DOCUMENTS_STEP))
     own = np.concatenate([part[np.isin(layout.firsts[part], documents)] for part in parts])
     ranks = layout.ranks_of(np.concatenate([kept, own]))
@@ -628,9 +601,9 @@ def _set_better(removed: Array, layout: Layout, decided: partitions.ClusterResul
     found = documents[ascending].astype(np.int64) * (len(ranks) + 1) + ranks[: len(kept)][ascending]
     wanted = layout.firsts[own].astype(np.int64) * (len(ranks) + 1) + ranks[len(kept) :]
     last = np.searchsorted(found, wanted) - 1  # the last one that is kept before the copy, if it is of this text
-    better = (last >= 0) & (documents[ascending[last]] == layout.firsts[own])
-    rows, chosen = np.searchsorted(removed["document"], own[better]), ascending[last[better]]
-    removed["kept"][rows], removed["similarity"][rows] = kept[chosen], decided.better_similarities[chosen]
+    is_better = (last >= 0) & (documents[ascending[last]] == layout.firsts[own])
+    rows, chosen = np.searchsorted(removed["document"], own[is_better]), ascending[last[is_better]]
+    removed["kept"][rows], removed["similarity"][rows] = kept[chosen], better.similarities[chosen]
 
 
 def _named(members: IndexCandidates, removed: Array, near: Array) -> tuple[FoundId, ...]:
@@ -672,8 +645,8 @@ def _counts(
 
 def _near(layout: Layout, decided: partitions.ClusterResult, new: int, with_sides: bool) -> Array:
     """Return the table of pairs just below the threshold."""
-    i, j = (layout.documents[numbers].astype(np.int64) for numbers in (decided.near_documents, decided.near_others))
-    similarities = decided.near_similarities
+    i, j = (layout.documents[numbers].astype(np.int64) for numbers in decided.near[:2])
+    similarities = decided.near.similarities
     swap = (j < i) & (j < new)
     i[swap], j[swap] = j[swap], i[swap]
     chosen = np.lexsort((j, i, -similarities))

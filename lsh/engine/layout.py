@@ -117,13 +117,13 @@ class Layout:
             is_copy = (some >= 0) & (some != np.arange(start, start + len(some), dtype=np.int32))
             yield np.flatnonzero(is_copy).astype(np.int32) + np.int32(start)
 
-    def copied(self) -> Array:
-        """Return which documents stand for copies, bool."""
+    def copied(self) -> Array | None:
+        """Return which documents stand for copies, bool; ``None`` if none does."""
         flags = np.zeros(len(self.documents), np.bool_)
         for copies in self._copies(self._corpus.total):
             numbers = self._numbers[self.firsts[copies]]
             flags[numbers[numbers >= 0]] = True
-        return flags
+        return flags if flags.any() else None
 
     def ranks_of(self, positions: Array) -> Array:
         """Return numbers that ascend as some positions do in the order of the walk."""

@@ -6,8 +6,10 @@ documents of an index. What is below it gets its values and checks nothing again
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any, get_args
 
 import numpy as np
@@ -280,3 +282,22 @@ def check_length(keep: Keep | Array, documents: int) -> None:
     """Raise an error if there is not one priority for each document."""
     if not isinstance(keep, str) and len(keep) != documents:
         raise errors.bad_value("keep", f"must have one number or date for each text ({documents}), got {len(keep)}")
+
+
+def rank_by_priority(priorities: Array, out: Array) -> None:
+    """Set `out` to the positions of the documents, those of high priority first, of equal ones the first."""
+    ascending = np.argsort(priorities[::-1], kind="stable")  # reversed, so that ties are in order of position
+    np.subtract(len(out) - 1, ascending[::-1], out=out, casting="unsafe")
+
+
+# ---- arguments ----
+
+
+def refuse_other_arguments(name: str, value: Any, number: str) -> None:
+    """Raise an error for a number or a path in place of a collection; most likely `number` or an index is meant."""
+    if name != "texts" and isinstance(value, (str, os.PathLike)):
+        reason = f"must be a collection of texts, got one {type(value).__name__}; put it in a list, or pass "
+        raise errors.bad_type(name, f"{reason}lsh.Index.open(path) for an index")
+    if not isinstance(value, bool) and isinstance(value, Number):
+        reason = f"must be a collection of texts, got the number {value}; to set {number}, write {number}={value}"
+        raise errors.bad_type(name, reason)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lsh.base.arrays import Array
-from lsh.base.threads import map_in_order, worth
+from lsh.base.threads import Idle, map_in_order, worth
 from lsh.engine.deciding import MAX_NEAR, ClusterState, GreedyClusterer
 from lsh.engine.layout import Partition
 from lsh.links.comparing import Pairs
@@ -35,7 +35,24 @@ class ClusterOptions(NamedTuple):
     bits: int
     family_bytes: int
     references: Array | None = None  # bool, by position
-    copied: Array | None = None  # bool, by document
+    copied: Array | None = None  # bool, by document; None if none has copies, or for components
+
+
+class Compared(NamedTuple):
+    """Pairs of documents: the first ones and the others (int32), and the similarity of the two (float64)."""
+
+    documents: Array
+    others: Array
+    similarities: Array
+
+    @classmethod
+    def joined(cls, found: Iterable[tuple[Array, Array, Array]], first: int | np.int32 = 0) -> Compared:
+        """Join pairs whose documents are numbers from `first` on."""
+        none = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)
+        documents, others, similarities = map(np.concatenate, zip(none, *found))
+        documents += np.int32(first)
+        others += np.int32(first)
+        return cls(documents, others, similarities)
 
 
 class ClusterResult(NamedTuple):
@@ -43,27 +60,21 @@ class ClusterResult(NamedTuple):
 
     Attributes
     ----------
-    documents, witnesses, similarities : numpy.ndarray
-        The documents that are removed and their witnesses (int32), and the similarity of the two (float64).
-    better_documents, better_kept, better_similarities : numpy.ndarray
+    removed : Compared
+        The documents that are removed, and their witnesses.
+    better : Compared
         Better witnesses for later copies of removed documents; see `GreedyClusterer.better`.
-    near_documents, near_others, near_similarities : numpy.ndarray
+    near : Compared
         The most similar pairs below the threshold, the most similar first, then in the order of the walk.
     near_ranks : numpy.ndarray
-        int32: the places of `near_documents` in the order of the walk.
+        int32: the places of the first documents of `near` in the order of the walk.
     compared, left_out : int
         How many pairs were compared, and how many comparisons the limit left out.
     """
 
-    documents: Array
-    witnesses: Array
-    similarities: Array
-    better_documents: Array
-    better_kept: Array
-    better_similarities: Array
-    near_documents: Array
-    near_others: Array
-    near_similarities: Array
+    removed: Compared
+    better: Compared
+    near: Compared
     near_ranks: Array
     compared: int
     left_out: int
@@ -114,14 +125,17 @@ def decide(
 
 def _joined(found: list[ClusterResult]) -> ClusterResult:
     """Return what was decided about all partitions."""
-    none = [np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)]
-    columns = zip([*none, *none, *none, none[0]], *(one[:10] for one in found))
-    documents, witnesses, similarities, later, kept, better, *near = map(np.concatenate, columns)
-    first = np.lexsort((near[3], -near[2]))[:MAX_NEAR]  # pairs of the same document come from one partition
-    near = [column[first] for column in near]
-    compared, left_out = (sum(counted) for counted in zip((0, 0), *(one[10:] for one in found)))
-    decided = documents, witnesses, similarities, later, kept, better
-    return ClusterResult(*decided, near[0], near[1], near[2], near[3], compared, left_out)
+    near = Compared.joined(one.near for one in found)
+    ranks = np.concatenate([np.empty(0, np.int32), *(one.near_ranks for one in found)])
+    first = np.lexsort((ranks, -near.similarities))[:MAX_NEAR]  # pairs of the same document come from one partition
+    return ClusterResult(
+        Compared.joined(one.removed for one in found),
+        Compared.joined(one.better for one in found),
+        Compared(*(column[first] for column in near)),
+        ranks[first],
+        sum(one.compared for one in found),
+        sum(one.left_out for one in found),
+    )
 
 
 class _Task(NamedTuple):
@@ -152,8 +166,7 @@ class _Clustering:
 
     def __init__(self, partition: Partition, state: ClusterState, components: bool, num_threads: int) -> None:
         self.partition, self.state, self.components, self.num_threads = partition, state, components, num_threads
-        self.clusterers: list[GreedyClusterer] = []
-        self.idle: list[GreedyClusterer] = []  # clusterers that no thread uses at the moment; append and pop are atomic
+        self.idle = Idle(lambda: GreedyClusterer(partition.make_similarity(), state))  # without `self`: freed at once
 
     def run(self) -> Iterator[int]:
         """Decide all documents; yield how many have been decided since the last time.
@@ -171,18 +184,9 @@ class _Clustering:
             if not left:
                 return
 
-    def clusterer(self) -> GreedyClusterer:
-        """Return a clusterer that no other thread uses; the caller appends it to `idle` afterwards."""
-        try:
-            return self.idle.pop()
-        except IndexError:
-            clusterer = GreedyClusterer(self.partition.make_similarity(), self.state)
-            self.clusterers.append(clusterer)
-            return clusterer
-
     def decide(self, task: _Task) -> tuple[int, _Task]:
         """Go on with a task for a certain amount of work; return how many documents were decided, and what is left."""
-        clusterer = self.clusterer() if task.clusterer is None else task.clusterer
+        clusterer = self.idle.take() if task.clusterer is None else task.clusterer
         task, decided = task._replace(clusterer=clusterer), 0
         if not task.again:
             at = clusterer.run(task.at, task.stop)
@@ -194,30 +198,23 @@ class _Clustering:
             task = task._replace(at=task.start, again=True)
         task = task._replace(at=clusterer.look_again(task.at, task.stop))
         if task.at == task.stop:
-            self.idle.append(clusterer)
+            self.idle.items.append(clusterer)
         return decided, task
 
     def outcome(self) -> ClusterResult:
         """Return what was decided."""
-        first, ranks = self.partition.first, self.partition.ranks
+        first = np.int32(self.partition.first)
         witness, similarity = self.state.outcome()
         removed = np.flatnonzero(witness >= 0).astype(np.int32)
-        none = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)
-        documents, others, similarities = map(np.concatenate, zip(none, *(one.near() for one in self.clusterers)))
-        found, kept, better = map(np.concatenate, zip(none, *(one.better() for one in self.clusterers)))
+        clusterers = self.idle.items  # all of them, as no task is left
+        near = Compared.joined((clusterer.near() for clusterer in clusterers), first)
         return ClusterResult(
-            removed + np.int32(first),
-            witness[removed] + np.int32(first),
-            similarity[removed],
-            found + np.int32(first),
-            kept + np.int32(first),
-            better,
-            documents + np.int32(first),
-            others + np.int32(first),
-            similarities,
-            ranks[documents],
-            sum(clusterer.compared for clusterer in self.clusterers),
-            sum(clusterer.left_out for clusterer in self.clusterers),
+            Compared(removed + first, witness[removed] + first, similarity[removed]),
+            Compared.joined((clusterer.better() for clusterer in clusterers), first),
+            near,
+            self.partition.ranks[near.documents - first],
+            sum(clusterer.compared for clusterer in clusterers),
+            sum(clusterer.left_out for clusterer in clusterers),
         )
 
 
@@ -247,16 +244,12 @@ def pairs(
     tuple of numpy.ndarray
         The documents, their partners (int32) and the similarities (float64).
     """
-    idle: list[Pairs] = []  # that no thread uses at the moment; append and pop are atomic
+    idle = Idle(make_pairs)
 
     def run(documents: tuple[int, int]) -> tuple[int, int, tuple[Array, Array, Array]]:
         """Find pairs of some documents; returns the documents that are left, and the pairs."""
-        try:
-            finder = idle.pop()
-        except IndexError:
-            finder = make_pairs()
-        at, numbers, partners, similarities = finder.run(*documents, MOST_PAIRS)
-        idle.append(finder)
+        with idle.one() as finder:
+            at, numbers, partners, similarities = finder.run(*documents, MOST_PAIRS)
         return at, documents[1], (numbers, partners, similarities)
 
     ranges = ((document, max(document - step, stop)) for document in range(first, stop, -step))

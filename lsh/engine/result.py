@@ -232,10 +232,8 @@ class Deduplication(Immutable):
           document kept  similarity  identical
         0        c    a         1.0       True
         """
-        try:
+        with errors.needing("to_pandas requires pandas: pip install pandas"):
             import pandas
-        except ImportError as error:
-            raise ImportError("to_pandas requires pandas: pip install pandas") from error
         frame = pandas.DataFrame(self._columns(table, ids, texts, old_ids, old_texts))
         if table == "documents" and ids is None:
             frame["kept_id"] = frame["kept_id"].astype("Int64")
@@ -271,10 +269,8 @@ class Deduplication(Immutable):
         TypeError, ValueError
             As for `to_pandas`, and if a column has values of several types, such as ids.
         """
-        try:
+        with errors.needing('to_arrow requires pyarrow: run pip install "lsh-dedup[io]"'):
             import pyarrow
-        except ImportError as error:
-            raise ImportError('to_arrow requires pyarrow: run pip install "lsh-dedup[io]"') from error
         columns = self._columns(table, ids, texts, old_ids, old_texts)
         made = {}
         for name, column in columns.items():

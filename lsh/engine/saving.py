@@ -37,14 +37,14 @@ class SavedRows:
         self._journal = journal
         self._records: Iterator[Record] = journal.records()
         self.planned: int | None
-        (self.planned, secret, name), _ = next(self._records, ((None, "", ""), []))
-        self.secret, self._name = bytes.fromhex(secret), str(name)
+        (self.planned, secret, name), _ = next(self._records, ((None, b"", ""), []))
+        self.secret, self._name = secret, str(name)
 
     def begin(self, planned: int, secret: bytes, name: str) -> None:
         """Begin with no rows, of what has this name."""
         self.planned, self.secret, self._name = planned, secret, name
         self._journal.clear()
-        self._journal.append([planned, secret.hex(), self._name])
+        self._journal.append([planned, secret, self._name])
 
     def suits(self, name: str) -> bool:
         """Tell whether there are rows of what has this name."""

@@ -324,7 +324,7 @@ def _useless(format: str, options: ReadOptions) -> dict[str, Words]:
     }
 
 
-def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarget:
+def target(documents: Documents, path: str, run: str = "") -> Target | FolderTarget | ShardTarget:
     """Return the target of the kept documents, for `write_kept`.
 
     Parameters
@@ -335,6 +335,8 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
     path : str
         Where to: a new or an empty folder, if it ends in a slash or, for several files, is a folder. The ending of the
         name of one file says how it is compressed; files in a folder are compressed as their inputs are.
+    run : str, optional
+        The name of a run; see `Target`.
 
     Raises
     ------
@@ -346,14 +348,14 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
         raise bad_value("output", reason)
     if documents.format.name != FOLDER and not becomes_folder(documents.named, path):
         packed = "" if documents.format.name in TABLES.values() else None
-        return Target(path, packed, folder=documents.temporary)
+        return Target(path, packed, folder=documents.temporary, run=run)
     if lies_in(path, documents.path):
         source, shown = urls.shown(documents.path), urls.shown(path)
         raise bad_value("output", "must not lie in " + INPUT + f" ({source}), got {shown}; name a folder elsewhere")
     if documents.format.name == FOLDER:
-        return FolderTarget(path, documents.temporary)
+        return FolderTarget(path, documents.temporary, run)
     named = [(place.path, place.is_folder) for place in documents.named]
-    return ShardTarget(path, documents.inputs, named, documents.temporary)
+    return ShardTarget(path, documents.inputs, named, documents.temporary, run)
 
 
 def becomes_folder(named: Sequence[Place], path: str) -> bool:

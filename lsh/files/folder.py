@@ -9,7 +9,8 @@ from __future__ import annotations
 import codecs
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from lsh.base.arrays import Array
@@ -17,6 +18,7 @@ from lsh.base.errors import InputError, Parameter
 from lsh.files.blocks import check_mark, note_bytes
 from lsh.files.finding import list_folder
 from lsh.files.places import Flags
+from lsh.files.reached import Reached, ReadingPass
 from lsh.files.records import SKIP, Block, Edits, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 from lsh.storage import compression, disk, remote, urls
 from lsh.storage.locations import contents, location
@@ -137,7 +139,13 @@ class Folder:
         return disk.LocalState.of(os.stat(self._place.within(relative)))
 
 
-class FolderPass:
+@dataclass
+class _FolderReached(Reached):
+    paths: list[str] = field(default_factory=list)  # of the documents
+    num_read: int = 0  # files
+
+
+class FolderPass(ReadingPass):
     """One pass over a folder of texts: each file that is not skipped is a document.
 
     Parameters
@@ -152,8 +160,7 @@ class FolderPass:
 
     def __init__(self, folder: Folder, counts: ReadCounts) -> None:
         self._folder, self._counts = folder, counts
-        self._paths: list[str] = []  # of the documents
-        self._num_read = self._num_taken = 0  # files, and paths that `taken` returned
+        self.reached: _FolderReached = _FolderReached()
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents; after `restore`, the next ones."""
@@ -161,9 +168,9 @@ class FolderPass:
 
     def _records(self) -> Iterator[Record]:
         folder = self._folder
-        paths = folder.paths()[self._num_read :]
+        paths = folder.paths()[self.reached.num_read :]
         for relative, content in zip(folder.passed(paths), folder.contents(paths)):
-            self._num_read += 1
+            self.reached.num_read += 1
             try:
                 text = folder.text(relative, content, self._counts)
             except InputError:
@@ -171,32 +178,19 @@ class FolderPass:
                     raise
                 self._counts.skip(os.fsencode(relative) + b"\n")
             else:
-                self._paths.append(relative)
+                self.reached.paths.append(relative)
                 yield _document(relative, text)
-
-    def taken(self) -> tuple[Any, list[Array]]:
-        """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
-        paths, self._num_taken = self._paths[self._num_taken :], len(self._paths)
-        return {"paths": paths, "read": self._num_read}, []
-
-    def restore(self, state: Any, arrays: Sequence[Array]) -> None:
-        """Go on from where `taken` was called in another process, call by call."""
-        self._paths += state["paths"]
-        self._num_read, self._num_taken = state["read"], len(self._paths)
-
-    def prepare(self) -> None:
-        """Do nothing: there are no columns."""
 
     @property
     def count(self) -> int:
         """The number of documents."""
-        return len(self._paths)
+        return len(self.reached.paths)
 
     def at(self, positions: Array) -> Iterator[Block]:
         """Yield the documents at some positions, which ascend."""
         folder = self._folder
         folder.check_unchanged()
-        some, counts = [self._paths[position] for position in positions.tolist()], ReadCounts()
+        some, counts = [self.reached.paths[position] for position in positions.tolist()], ReadCounts()
         found = zip(folder.passed(some), folder.contents(some))
         return gathered(_document(relative, folder.text(relative, content, counts)) for relative, content in found)
 
@@ -204,7 +198,7 @@ class FolderPass:
         """Copy the files that are kept, or write them with shortened texts; call `report` between files."""
         folder = self._folder
         folder.check_unchanged()
-        for relative, stays in zip(folder.passed(self._paths), keep.tolist()):
+        for relative, stays in zip(folder.passed(self.reached.paths), keep.tolist()):
             own = next(edits.cuts) if stays and edits.cuts is not None else None
             if own is not None:
                 with target.file(relative, compression.of_path(relative)) as file:

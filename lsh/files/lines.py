@@ -14,9 +14,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, chain, tee
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from lsh.files.blocks import (
     split,
 )
 from lsh.files.places import Flags, Located, Places
+from lsh.files.reached import Reached, ReadingPass
 from lsh.files.readers import FieldColumns, Fields, Reader, is_blank, line_records, recoded
 from lsh.files.records import (
     AddedFieldError,
@@ -47,6 +49,7 @@ from lsh.files.records import (
     Values,
     block_of,
     gathered,
+    numbered,
 )
 from lsh.storage import compression
 from lsh.storage.disk import descriptor
@@ -58,14 +61,20 @@ MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is lon
 MAX_START = 1 << 16  # bytes of a file of which the first line is checked
 
 
-class _Head(NamedTuple):
-    """What a file has before its first record."""
+@dataclass
+class _LinesReached(Reached):
+    # of each file: its byte order mark, its header, and, if its last record is a document without an end of line, the
+    # end of the line before
+    marks: list[bytes] = field(default_factory=list)
+    headers: list[bytes] = field(default_factory=list)
+    missing_ends: list[bytes] = field(default_factory=list)
+    line_end: bytes = b""  # of the last record of the file that has one, or of its header
+    number: int = 0  # of the record that was read last
+    offset: int = 0  # of the next line in the last file
+    line: int = 0  # the number of the line before
 
-    mark: bytes
-    header: bytes
 
-
-class LinePass:
+class LinePass(ReadingPass):
     """One pass over the text files of one format, from the first record to the last.
 
     Parameters
@@ -83,15 +92,9 @@ class LinePass:
     def __init__(self, inputs: Sequence[Input], reader: Reader, counts: ReadCounts, places: Places | None) -> None:
         self._inputs, self._reader, self._counts, self._places = inputs, reader, counts, places
         self._options = reader.options
-        self._number = 0  # the number of the record that was read last
         self._encoding = reader.options.codec  # with its byte order once a file is open
-        self._heads: list[_Head] = []  # of each file
-        # Of the files whose last record is a document without an end of line: the end of the line before.
-        self._incomplete: dict[int, bytes] = {}
-        self._line_end = b""  # of the last record of the file that has one, or of its header
         self._lines: LineStream | None = None  # of the file that is open
-        self._start: tuple[int, int, int] | None = None  # a file, a place in it, and the lines before, to go on from
-        self._num_taken = 0  # heads that `taken` returned
+        self.reached: _LinesReached = _LinesReached()
         if places is not None and counts.is_journaled:
             places.news = []
 
@@ -102,18 +105,21 @@ class LinePass:
 
     def blocks(self) -> Generator[Block]:
         """Yield the documents."""
-        begun, *place = (-1, 0, 0) if self._start is None else self._start
+        reached = self.reached
+        begun = len(reached.marks) - 1  # the number of the file to go on with
         self.prepare()
         for number, file in enumerate(self._inputs):
             if number < begun:
                 continue
             if self._places is not None and number > begun:
                 self._places.begin_file()
-            with self._opened(file, number == 0, place if number == begun else None) as (mark, header, lines):
+            with self._opened(file, number == 0, goes_on=number == begun) as (mark, header, lines):
                 self._lines = lines
                 if number > begun:
-                    self._heads.append(_Head(mark, header))
-                    self._line_end = self.newline
+                    reached.marks.append(mark)
+                    reached.headers.append(header)
+                    reached.missing_ends.append(b"")
+                    reached.line_end = self.newline
                     if header:
                         self._note_end(header, 0, len(header))
                 for block in self._blocks_of(file, lines):
@@ -128,49 +134,31 @@ class LinePass:
     def taken(self) -> tuple[Any, list[Array]]:
         """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
         assert self._lines is not None
-        before, self._num_taken = self._num_taken, len(self._heads)
-        numbers, entries = self._known_places.taken()
-        state = {
-            "heads": [[part.decode("latin-1") for part in head] for head in self._heads[before:]],
-            "line_end": self._line_end.decode("latin-1"),
-            "incomplete": [
-                [number, self._incomplete[number].decode("latin-1")]
-                for number in range(max(before - 1, 0), self._num_taken)  # the others cannot have changed
-                if number in self._incomplete
-            ],
-            "encoding": self._encoding,
-            "flags": self._reader.flags(),
-            "places": numbers,
-            "number": self._number,
-            "at": [len(self._heads) - 1, self._lines.offset, self._lines.number],
-        }
-        return state, [entries]
+        self.reached.offset, self.reached.line = self._lines.offset, self._lines.number
+        places, entries = self._known_places.taken()
+        return [self.reached.taken(), places, self._encoding, self._reader.flags()], [entries]
 
     def restore(self, state: Any, arrays: Sequence[Array]) -> None:
         """Go on from where `taken` was called in another process, call by call."""
-        self._heads += [_Head(*(part.encode("latin-1") for part in head)) for head in state["heads"]]
-        self._num_taken = len(self._heads)
-        self._line_end = state["line_end"].encode("latin-1")
-        self._incomplete |= {number: end.encode("latin-1") for number, end in state["incomplete"]}
-        self._known_places.restore(state["places"], arrays[0])
-        self._number, self._start = state["number"], tuple(state["at"])
-        self._encoding, self._flags = state["encoding"], state["flags"]
+        reached, places, self._encoding, flags = state
+        self.reached.restore(reached)
+        self._known_places.restore(places, arrays[0])
+        self._reader.set_flags(flags)
 
     def prepare(self) -> None:
         """After `restore`, read the first documents again, as they show the columns."""
-        if self._start is None:
+        if not self.reached.marks:
             return
         if not self._reader.is_ready:
             with closing(LinePass(self._inputs, self._reader, ReadCounts(), None).blocks()) as blocks:
                 next(blocks, None)
-        self._reader.set_flags(self._flags)
         self._counts.note(self._reader.note())
 
     # ---- records by their places ----
 
     def at(self, positions: Array) -> Iterator[Block]:
         """Yield the documents at some positions, which ascend."""
-        for number, file in enumerate(self._inputs[: len(self._heads)]):
+        for number, file in enumerate(self._inputs[: len(self.reached.marks)]):
             here = positions[slice(*np.searchsorted(positions, self._known_places.extent(number)))]
             if not len(here):
                 continue
@@ -214,7 +202,7 @@ class LinePass:
         found = list(self._reader.records(LineStream(iter([raw]), self.newline), file.name, self._encoding))
         if len(found) != 1 or found[0].problem:
             raise file.changed()
-        return _document(self._reader.one(found[0]), number, os.fsencode(file.name))
+        return self._document(self._reader.one(found[0]), number, os.fsencode(file.name))
 
     def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Report, edits: Edits) -> None:
         """Write the kept records, as they were read or changed, after the first mark and header of a part."""
@@ -222,16 +210,18 @@ class LinePass:
         change = change if edits.cuts is None else self._with_cuts(edits.cuts)
         last: Target | None = None
         has_header, end = False, b""  # what the last line that was written lacks at its end
-        for number, (file, head) in enumerate(zip(self._inputs, self._heads)):
+        heads = zip(self._inputs, self.reached.marks, self.reached.headers, self.reached.missing_ends)
+        for number, (file, mark, header, missing_end) in enumerate(heads):
             first, stop = self._known_places.extent(number)
             with target.part(number) as part:
                 if part is not last:
-                    part.write(head.mark)
+                    part.write(mark)
                     last, has_header, end = part, False, b""
-                if head.header and not has_header:
-                    header = head.header if edits.values is None else self._added(head.header, self._reader.added_names)
-                    part.write(end + header)
-                    has_header, end = True, b"" if head.header.endswith(self.newline) else self.newline
+                if header and not has_header:
+                    part.write(
+                        end + (header if edits.values is None else self._added(header, self._reader.added_names))
+                    )
+                    has_header, end = True, b"" if header.endswith(self.newline) else self.newline
                 if keep[first:stop].any():
                     part.write(end)
                     if change is None:
@@ -240,7 +230,7 @@ class LinePass:
                         for lines in self._changed(number, file, keep, change):
                             part.write(lines)
                             report(file, file.position)
-                    end = self._incomplete.get(number, b"") if keep[stop - 1] else b""
+                    end = missing_end if keep[stop - 1] else b""
 
     def _changed(self, number: int, file: Input, keep: Flags, change: Callable[[bytes], bytes]) -> Iterator[bytes]:
         """Yield the kept records of a file, each as a function returns it, many together."""
@@ -294,12 +284,10 @@ class LinePass:
     # ---- records by reading ----
 
     @contextmanager
-    def _opened(
-        self, file: Input, is_first: bool, place: Sequence[int] | None
-    ) -> Iterator[tuple[bytes, bytes, LineStream]]:
+    def _opened(self, file: Input, is_first: bool, goes_on: bool) -> Iterator[tuple[bytes, bytes, LineStream]]:
         """Open a file; yields its byte order mark and its header, both may be empty, and the lines after them.
 
-        With a place, the bytes before a line and the number of lines before it, the lines are those from there on.
+        If the pass goes on with the file, the lines are those from the place that was reached.
         """
         try:
             with file.opened() as opened:
@@ -311,8 +299,8 @@ class LinePass:
                     if header.problem:
                         raise header.error(f"{header.problem}; correct the header")
                     self._reader.take_header(header)
-                if place is not None:
-                    lines = self._skipped(opened, lines, *place)
+                if goes_on:
+                    lines = self._skipped(opened, lines)
                 yield mark, b"" if header is None else header.raw, lines
         except compression.DamagedError as error:
             raise file.damaged(error, _complete_lines(file)) from error
@@ -341,14 +329,14 @@ class LinePass:
         self._check_start(file, lines)
         return mark, lines
 
-    def _skipped(self, opened: IO[bytes], lines: LineStream, offset: int, number: int) -> LineStream:
-        """Return the lines of a file from an offset on, before which it has a number of lines."""
-        file = descriptor(opened)
+    def _skipped(self, opened: IO[bytes], lines: LineStream) -> LineStream:
+        """Return the lines of a file from the place that was reached."""
+        file, offset = descriptor(opened), self.reached.offset
         if file is None:  # compressed, or of a URL
             lines.skip_to(offset)
             return lines
         found = LineStream(file_blocks(file, self.newline, offset), self.newline, offset)
-        found.number = number
+        found.number = self.reached.line
         return found
 
     def _check_start(self, file: Input, lines: LineStream) -> None:
@@ -415,8 +403,8 @@ class LinePass:
 
     def _numbered(self, columns: FieldColumns, file: Input, block: bytes, offset: int) -> Block:
         """Return the documents of a block that begins at some offset of its file."""
-        count, first = len(columns.texts), self._number + 1
-        self._number += count
+        count, first = len(columns.texts), self.reached.number + 1
+        self.reached.number += count
         if self._places is not None and count:
             begins = columns.spans[:, 0] + offset
             self._places.add(begins, begins + columns.spans[:, 1])
@@ -433,15 +421,17 @@ class LinePass:
         is_whole = block.endswith(self.newline, 0, end)
         if stop := end if is_whole else begin:
             carriage = "\r".encode(self._encoding)
-            self._line_end = (carriage if block.endswith(carriage, 0, stop - size) else b"") + self.newline
+            self.reached.line_end = (carriage if block.endswith(carriage, 0, stop - size) else b"") + self.newline
         if not is_whole:
-            self._incomplete[len(self._heads) - 1] = self._line_end
+            self.reached.missing_ends[-1] = self.reached.line_end
 
     def _block(self, columns: FieldColumns, numbers: Sequence[int], name: bytes) -> Block:
         """Return documents; without ids the numbers are the ids, without sources the file is the source."""
 
         def ids() -> Batch:
-            return Batch([b"%d" % i for i in numbers]) if columns.identities is None else columns.identities
+            if columns.identities is None:
+                return Batch([b"%d" % number for number in numbers])
+            return numbered(columns.identities, numbers) if self._options.null_ids else columns.identities
 
         def sources() -> Sequence[bytes]:
             return [name] * len(numbers) if columns.sources is None else cast(list[bytes], columns.sources.tolist())
@@ -453,7 +443,7 @@ class LinePass:
         name, stop = os.fsencode(file.name), lines.offset + size
         records = self._reader.records(lines, file.name, self._encoding)
         while lines.offset < stop and (record := next(records, None)) is not None:
-            self._number += 1
+            self.reached.number += 1
             begin = lines.offset - len(record.raw)
             try:
                 if record.problem:
@@ -471,19 +461,19 @@ class LinePass:
             if self._places is not None:
                 self._places.add_one(begin, lines.offset)
                 self._note_end(record.raw, 0, len(record.raw))
-            yield _document(fields, self._number, name)
+            yield self._document(fields, self.reached.number, name)
+
+    def _document(self, fields: Fields, number: int, file: bytes) -> Record:
+        """Return the document of a record; without an id its number is the id, without a source the file."""
+        is_numbered = fields.identity is None or (self._options.null_ids and not fields.identity)
+        identity = b"%d" % number if is_numbered else fields.identity or b""
+        return Record(identity, fields.text, file if fields.source is None else fields.source, fields.rank)
 
 
 def _raws(records: Located, data: bytes) -> Iterator[bytes]:
     """Return the bytes of each of some records, which follow one another in `data`."""
     ends = np.cumsum(records.ends - records.begins).tolist()
     return map(data.__getitem__, map(slice, [0, *ends], ends))
-
-
-def _document(fields: Fields, number: int, file: bytes) -> Record:
-    """Return the document of a record; without an id its number is the id, without a source the file is the source."""
-    identity = b"%d" % number if fields.identity is None else fields.identity
-    return Record(identity, fields.text, file if fields.source is None else fields.source, fields.rank)
 
 
 def _complete_lines(file: Input) -> int:

@@ -8,7 +8,8 @@ another need no offsets.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.budget import MemoryBudget
+from lsh.files.reached import Reached
 
 BITS = 30  # of the length of an entry
 MAX_LENGTH = (1 << BITS) - 1
@@ -49,10 +51,15 @@ class Located(NamedTuple):
             yield self.chosen(slice(first, stop))
 
 
-class _FileStart(NamedTuple):
-    position: int  # of its first record
-    entry: int
-    number: int  # of records before it, with skipped ones
+@dataclass
+class _PlacesReached(Reached):
+    # of each file: the position of its first record, its first entry, and the records before it, with skipped ones
+    positions: list[int] = field(default_factory=list)
+    entries: list[int] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    end: int = 0  # of the last record in its file
+    number: int = 0  # of records, with skipped ones
+    count: int = 0  # of records
 
 
 class Places:
@@ -76,43 +83,50 @@ class Places:
         self.news: list[Array] | None = None  # entries that were added since `taken`, if these are wanted
         self._entries = budget.column(np.uint32)
         self._waiting = array("I")  # entries that were added one by one
-        self._files: list[_FileStart] = []
-        self._end = self._number = 0
-        self.count = self._num_taken = 0
+        self._reached = _PlacesReached()
+
+    @property
+    def count(self) -> int:
+        """The number of records, without skipped ones."""
+        return self._reached.count
 
     def begin_file(self) -> None:
         """Begin the next file."""
         self._store()
-        self._files.append(_FileStart(self.count, len(self._entries), self._number))
-        self._end = 0
+        reached = self._reached
+        reached.positions.append(reached.count)
+        reached.entries.append(len(self._entries))
+        reached.numbers.append(reached.number)
+        reached.end = 0
 
     def add(self, begins: Array, ends: Array) -> None:
         """Add records of the current file by the bytes where they begin and end."""
         if not len(begins):
             return
-        begin, end = int(begins[0]), int(ends[-1])
-        if end - self._end > MAX_LENGTH:  # an entry might be too long
+        reached, begin, end = self._reached, int(begins[0]), int(ends[-1])
+        if end - reached.end > MAX_LENGTH:  # an entry might be too long
             for one in zip(begins.tolist(), ends.tolist()):
                 self.add_one(*one)
             return
         self._store()
         entries = sizes = ends - begins
-        if begin != self._end or end - begin != int(sizes.sum()):
-            gaps = begins - np.concatenate([[self._end], ends[:-1]])
+        if begin != reached.end or end - begin != int(sizes.sum()):
+            gaps = begins - np.concatenate([[reached.end], ends[:-1]])
             where = np.flatnonzero(gaps)
             entries = np.insert(sizes, where, gaps[where] | GAP << BITS)
         self._append(entries.astype(np.uint32))
-        self._end = end
-        self.count += len(begins)
-        self._number += len(begins)
+        reached.end = end
+        reached.count += len(begins)
+        reached.number += len(begins)
 
     def add_one(self, begin: int, end: int, is_document: bool = True) -> None:
         """Add a record of the current file; one that is no document counts in the numbers only."""
-        self._put(begin - self._end, GAP, GAP)
+        reached = self._reached
+        self._put(begin - reached.end, GAP, GAP)
         self._put(end - begin, *((CONTINUED, RECORD) if is_document else (GAP, SKIPPED)))
-        self._end = end
-        self.count += is_document
-        self._number += 1
+        reached.end = end
+        reached.count += is_document
+        reached.number += 1
         if len(self._waiting) >= MAX_WAITING:
             self._store()
 
@@ -134,30 +148,27 @@ class Places:
         if self.news is not None:
             self.news.append(entries)
 
-    def taken(self) -> tuple[list[Any], Array]:
-        """Return what `restore` needs of other places: numbers, and what was added since the last call."""
+    def taken(self) -> tuple[Any, Array]:
+        """Return what `restore` needs of other places: what is new since the last call."""
         self._store()
         entries, self.news = np.concatenate([np.empty(0, np.uint32), *(self.news or ())]), []
-        starts, self._num_taken = self._files[self._num_taken :], len(self._files)
-        return [starts, self._end, self._number, self.count], entries
+        return self._reached.taken(), entries
 
-    def restore(self, numbers: Sequence[Any], entries: Array) -> None:
+    def restore(self, state: Any, entries: Array) -> None:
         """Add what `taken` returned, call by call."""
-        starts, self._end, self._number, self.count = numbers
-        self._files += [_FileStart(*start) for start in starts]
-        self._num_taken = len(self._files)
+        self._reached.restore(state)
         self._entries.append(entries)
 
     def extent(self, file: int) -> tuple[int, int]:
         """Return the position of the first record of a file, and that after the last."""
-        ended = self._files[file + 1].position if file + 1 < len(self._files) else self.count
-        return self._files[file].position, ended
+        first, stop = (*self._reached.positions[file : file + 2], self._reached.count)[:2]
+        return first, stop
 
     def located(self, file: int) -> Iterator[tuple[int, Located]]:
         """Yield the records of a file in chunks, each with the position of its first record."""
         self._store()
-        position, start, number = self._files[file]
-        stop = self._files[file + 1].entry if file + 1 < len(self._files) else len(self._entries)
+        position, number = self._reached.positions[file], self._reached.numbers[file]
+        start, stop = (*self._reached.entries[file : file + 2], len(self._entries))[:2]
         offset, begun = 0, np.empty(0, np.int64)  # of a record that the next chunk continues
         for entries in self._chunks(start, stop):
             kinds, ends = entries >> BITS, np.cumsum(entries & MAX_LENGTH, dtype=np.int64)

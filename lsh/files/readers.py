@@ -153,9 +153,9 @@ class Reader(ABC):
         ranks = None if values is None else self._ranking.many(cast(list[bytes], values.tolist()))
         return None if ranks is None else columns._replace(ranks=ranks)
 
-    def flags(self) -> list[bool]:
+    def flags(self) -> tuple[bool, ...]:
         """Return what it knows of all records so far, beside what the first one shows; for `set_flags`."""
-        return []
+        return ()
 
     def set_flags(self, flags: Sequence[bool]) -> None:  # noqa: B027 - most readers have none
         """Go on with what another reader knows."""

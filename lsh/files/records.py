@@ -29,7 +29,8 @@ from lsh.text.batch import Batch
 from lsh.typing import Missing
 
 FORMATS = ("jsonl", "csv", "tsv", "txt")  # of lines of text, each plain or compressed
-LINES = {**{name: name for name in FORMATS}, "ndjson": "jsonl"}  # by ending
+LINES = {**{name: name for name in FORMATS}, "ndjson": "jsonl", "json": "jsonl"}  # by ending
+UNCLEAR = "json"  # an ending of lines only if it is compressed, as crawls have it; a plain file is mostly one value
 TABLES = {"parquet": "parquet", "pq": "parquet", "arrow": "arrow", "feather": "arrow"}  # by ending; not compressed
 FOLDER = "files"  # the format of a folder in which each file is a document
 KNOWN = f"{', '.join(FORMATS)} (each also with .{', .'.join(compression.NAMES)}), parquet or arrow"
@@ -104,8 +105,8 @@ class Format(NamedTuple):
     --------
     >>> Format.from_string("tsv.gz")
     Format(name='tsv', compression='gz')
-    >>> Format.of_path("corpus/part-7.feather"), Format.of_path("part-8.ndjson.zstd")
-    (Format(name='arrow', compression=''), Format(name='jsonl', compression='zst'))
+    >>> Format.of_path("corpus/part-7.feather"), Format.of_path("part-8.json.zstd"), Format.of_path("part-9.json")
+    (Format(name='arrow', compression=''), Format(name='jsonl', compression='zst'), None)
     """
 
     name: str
@@ -121,7 +122,7 @@ class Format(NamedTuple):
         if text in TABLES:
             return cls(TABLES[text], "")
         name, dot, packed = text.partition(".")
-        known = name in LINES and (packed in compression.ENDINGS if dot else True)
+        known = name in LINES and (packed in compression.ENDINGS if dot else name != UNCLEAR)
         return cls(LINES[name], compression.ENDINGS.get(packed, "")) if known else None
 
     @classmethod
@@ -199,6 +200,13 @@ def block_of(records: Sequence[Record]) -> Block:
     return Block(Batch(texts, missing=True), lambda: Batch(ids), lambda: sources, ranks)
 
 
+def numbered(ids: Batch, numbers: Iterable[int]) -> Batch:
+    """Return ids with the number of the record in place of each empty one."""
+    if ids.sizes().all():
+        return ids
+    return Batch([identity or b"%d" % number for identity, number in zip(ids.tolist(), numbers)])
+
+
 class Ids:
     """The ids of some documents, by position.
 
@@ -263,7 +271,7 @@ class ReadOptions:
         Which files of a folder are read, such as ``"*.txt"``. Hidden files are read if it begins with a dot, else
         they are counted.
     null_ids : bool, optional
-        Whether a record whose id is null has its number as id (default), or an empty one.
+        Whether a record whose id is null or empty has its number as id (default), or an empty one.
     added : tuple of Added, optional
         The fields that `write_kept` adds; a header or a table that has one of these names is an error.
     """

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
@@ -24,6 +25,7 @@ from lsh.base.arrays import Array
 from lsh.base.errors import InputError, Parameter, Words, words_of
 from lsh.base.prefetch import prefetched
 from lsh.files.places import Flags
+from lsh.files.reached import Reached, ReadingPass
 from lsh.files.records import (
     FIELD,
     ID_FIELD,
@@ -43,6 +45,7 @@ from lsh.files.records import (
     decoded,
     listed,
     named_columns,
+    numbered,
     place_of,
     utf8,
 )
@@ -82,7 +85,13 @@ class _Columns(NamedTuple):
         return columns_note(list(map(shown, self.texts)), identity, schema.names if options.default_id() else ())
 
 
-class TablePass:
+@dataclass
+class _TablesReached(Reached):
+    ends: list[int] = field(default_factory=list)  # the positions after the last row of each file that was read
+    position: int = 0
+
+
+class TablePass(ReadingPass):
     """One pass over Parquet or Arrow files, row by row.
 
     Parameters
@@ -101,38 +110,26 @@ class TablePass:
         self._inputs, self._format, self._options, self._counts = inputs, format, options, counts
         self._schema: Any = None  # of the first file, once it is open
         self._ranking = Ranking("" if options.keep_field is None else options.keep_field)
-        self._ends: list[int] = []  # the positions after the last row of each file that was read
-        self._position = 0  # that was reached
-        self._num_taken = 0  # ends that `taken` returned
+        self.reached: _TablesReached = _TablesReached()
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents; after `restore`, the next ones."""
+        reached = self.reached
         for number, file in enumerate(self._inputs):
-            if number and number < len(self._ends):
+            if number and number < len(reached.ends):
                 continue
             with self._opened(file) as table:  # the first one shows the columns
                 columns = self._columns(file.name, table.schema)
                 self._counts.note(columns.note(table.schema, self._options))
-                if number == len(self._ends):
-                    first = self._ends[-1] if self._ends else 0
-                    for batch in table.rows(columns.names(), self._position - first):
-                        at, row = self._position, self._position - first
+                if number == len(reached.ends):
+                    first = reached.ends[-1] if reached.ends else 0
+                    for batch in table.rows(columns.names(), reached.position - first):
+                        at, row = reached.position, reached.position - first
                         block = self._block(file.name, columns, batch, at, row, self._counts)
-                        self._position += len(batch)
+                        reached.position += len(batch)
                         yield block
-                        file.share_read = table.share(self._position - first)
-                    self._ends.append(self._position)
-
-    def taken(self) -> tuple[Any, list[Array]]:
-        """Return what `restore` needs of this pass, as far as it has come: what is new since the last call."""
-        before, self._num_taken = self._num_taken, len(self._ends)
-        return [self._ends[before:], self._position], []
-
-    def restore(self, state: Any, arrays: Sequence[Array]) -> None:
-        """Go on from where `taken` was called in another process, call by call."""
-        more, self._position = state
-        self._ends += more
-        self._num_taken = len(self._ends)
+                        file.share_read = table.share(reached.position - first)
+                    reached.ends.append(reached.position)
 
     def prepare(self) -> None:
         """After `restore`, note the columns."""
@@ -152,7 +149,8 @@ class TablePass:
 
     def _extents(self) -> Iterator[tuple[int, Input, int, int]]:
         """Yield each file with its number, and the positions of its first row and after its last."""
-        ends = self._ends if len(self._ends) == len(self._inputs) else self._metadata_ends
+        ends = self.reached.ends
+        ends = ends if len(ends) == len(self._inputs) else self._metadata_ends
         return zip(range(len(ends)), self._inputs, [0, *ends], ends)
 
     @cached_property
@@ -476,13 +474,12 @@ def _ids(batch: Any, name: str | None, position: int, null_ids: bool) -> Batch:
 
     Without `null_ids`, a null in the column of the ids is an empty id.
     """
-    column = None if name is None else _column(batch, name)
-    if column is not None and _is_text(column.type) and not column.null_count:
-        return as_batch(str(name), column)
-    values = [None] * len(batch) if column is None else column.to_pylist()
-    if column is not None and not null_ids:
-        return Batch([_as_bytes(value, b"") for value in values])
-    return Batch([_as_bytes(value, b"%d" % number) for number, value in enumerate(values, position + 1)])
+    column, numbers = None if name is None else _column(batch, name), range(position + 1, position + 1 + len(batch))
+    if column is None:
+        return Batch([b"%d" % number for number in numbers])
+    is_plain = _is_text(column.type) and not column.null_count
+    ids = as_batch(str(name), column) if is_plain else Batch([_as_bytes(value, b"") for value in column.to_pylist()])
+    return numbered(ids, numbers) if null_ids else ids
 
 
 def _sources(batch: Any, name: str | None, file: bytes) -> list[bytes]:

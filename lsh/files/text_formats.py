@@ -595,9 +595,9 @@ class JsonLines(Reader):
         match = _FIRST_FIELD.match(raw)
         return match[2] != b'"' if match is not None and match[1] == name and raw.count(name) == 1 else None
 
-    def flags(self) -> list[bool]:
+    def flags(self) -> tuple[bool, ...]:
         """Return whether any record has the field that is named, and whether any has the field of the id."""
-        return [self._is_found, self._has_ids]
+        return self._is_found, self._has_ids
 
     def set_flags(self, flags: Sequence[bool]) -> None:
         """Go on with what another reader knows."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget, SpilledColumn
+from lsh.base.threads import Idle
 from lsh.links.comparing import keep_similar
 from lsh.links.grouping import BucketFinder, pack_low_bits
 
@@ -196,7 +197,7 @@ class Links:
         else:
             self.num_threads = num_threads
             self._prepare_parts()
-        self._idle: list[Array] = []  # arrays for keys that no thread uses; pop and append are atomic
+        self._idle = Idle(lambda: np.empty(len(chosen), np.uint64))  # arrays for keys
 
     def _may_be_large(self, keys: Sequence[SpilledColumn]) -> bool:
         """Return whether a bucket may have more than one in `SHARE` of all documents."""
@@ -295,7 +296,7 @@ class Links:
             shared, left_out = shared + more[0], left_out + more[1]
         keys.free()
         if own is not None and whole is None:
-            self._idle.append(own)
+            self._idle.items.append(own)
         return BandLinks(found, shared, left_out)
 
     def _of_part(self, keys: SpilledColumn, part: int) -> tuple[Array, Array]:
@@ -342,11 +343,7 @@ class Links:
 
     def _read(self, column: SpilledColumn) -> Array:
         """Return the keys of a column in an array, which may be overwritten."""
-        try:
-            keys = self._idle.pop()
-        except IndexError:
-            keys = np.empty(len(column), np.uint64)
-        return column.read(out=keys)
+        return column.read(out=self._idle.take())
 
 
 def _at_once(buckets: Iterator[tuple[Array, Array]], max_members: int) -> Iterator[tuple[Array, Array]]:

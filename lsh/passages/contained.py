@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, get_args
+from functools import partial
+from typing import Any, get_args
 
 import numpy as np
 
@@ -19,15 +20,15 @@ from lsh._minhash import UNIT_CODES
 from lsh.base import checks, errors
 from lsh.base.arrays import Array
 from lsh.base.progress import Progress, checked_progress
-from lsh.base.threads import map_in_order, number_of
-from lsh.engine.dedup import refuse_other_arguments
+from lsh.base.threads import Idle, map_in_order, number_of
+from lsh.engine.matching import refuse_other_arguments
 from lsh.passages.contained_result import SKIPPED, Contained
 from lsh.passages.item_search import HIT, ItemSearch
 from lsh.passages.items import REASONS, ItemTable
 from lsh.text.batch import Batch
 from lsh.text.collections import allows_missing, each_piece, extents
 from lsh.text.shingling import Shingles, ascii_flags, is_regular, original_spans
-from lsh.typing import Missing, Piece, TextsOrCallable
+from lsh.typing import Missing, TextsOrCallable
 
 __all__ = ["find_contained"]
 
@@ -204,28 +205,16 @@ def remedy_for_memory() -> Iterator[None]:
         raise errors.HeldMemoryError(NO_ROOM) from error
 
 
-class LazyBatch(NamedTuple):
-    """Texts that a thread makes a batch of: texts start to stop - 1 of a piece, which begins at position `first`."""
-
-    name: str
-    first: int
-    piece: Piece
-    start: int
-    stop: int
+LazyBatch = tuple[int, Callable[[], Batch]]  # the position of its first text, and a function that a thread calls
 
 
-def batches(name: str, texts: TextsOrCallable) -> Iterator[LazyBatch]:
-    """Yield the texts of a collection in batches."""
+def batches(name: str, texts: TextsOrCallable, missing: bool) -> Iterator[LazyBatch]:
+    """Yield batches of the texts of a collection, which are made later; `missing` allows missing texts."""
     given, called, first = (texts(), f"{name}()", 0) if callable(texts) else (texts, name, 0)
     for piece in each_piece(called, given, MAX_PIECE):
         for start, stop in extents(piece, BATCH_TEXTS, BATCH_BYTES):
-            yield LazyBatch(name, first, piece, start, stop)
+            yield first + start, partial(Batch, piece, first, missing, None, name, start, stop)
         first += len(piece)
-
-
-def batch_of(lazy: LazyBatch, missing: bool) -> Batch:
-    """Return a batch; with `missing`, ``None`` is an empty text."""
-    return Batch(lazy.piece, lazy.first, missing, None, lazy.name, lazy.start, lazy.stop)
 
 
 @dataclass(eq=False)
@@ -269,8 +258,8 @@ class _Finding:
 
     def _read_items(self) -> None:
         """Put the items into the table."""
-        for lazy in batches("items", self.items):
-            batch = batch_of(lazy, self.missing)
+        for _, make_batch in batches("items", self.items, self.missing):
+            batch = make_batch()
             self.table.add(batch)
             self.totals["missing"] += batch.num_missing
             self.report("items", self.table.count, None)
@@ -278,42 +267,34 @@ class _Finding:
     def _ignore_common(self, max_share: float) -> None:
         """Count the texts that have each shingle of an item, and let common ones not count."""
         total = np.zeros(self.table.num_entries, np.int64)
-        idle: list[tuple[ItemSearch, Array]] = []  # of the threads that do not work at the moment
+        idle = Idle(lambda: (ItemSearch(self.table, self._locate), np.zeros_like(total)))
 
         def count(lazy: LazyBatch) -> int:
-            batch = batch_of(lazy, self.missing)
-            try:
-                search, counts = idle.pop()
-            except IndexError:
-                search, counts = ItemSearch(self.table, self._locate), np.zeros_like(total)
-            search.count(batch, counts)
-            idle.append((search, counts))
+            batch = lazy[1]()
+            with idle.one() as (search, counts):
+                search.count(batch, counts)
             return len(batch)
 
         counted = 0
-        for texts in map_in_order(count, batches("texts", self.texts), self.num_threads):
+        for texts in map_in_order(count, batches("texts", self.texts, self.missing), self.num_threads):
             counted += texts
             self.report("counting", counted, self.num_texts)
         self._check_number(counted)
         self.num_texts = counted
-        for _, counts in idle:
+        for _, counts in idle.items:
             total += counts
         self.totals["common"] = int(np.count_nonzero(total > max_share * self.num_texts))
         self.table.ignore(total, max_share * self.num_texts)
 
     def _search(self) -> Array:
         """Return the hits."""
-        idle: list[ItemSearch] = []  # of the threads that do not work at the moment
+        idle = Idle(lambda: ItemSearch(self.table, self._locate))
 
         def search(lazy: LazyBatch) -> tuple[Array, Counter[str]]:
-            batch = batch_of(lazy, self.missing)
-            try:
-                searching = idle.pop()
-            except IndexError:
-                searching = ItemSearch(self.table, self._locate)
-            first = lazy.first + lazy.start
-            hits = searching.search(batch, first, self.among_themselves)
-            idle.append(searching)
+            first, make_batch = lazy
+            batch = make_batch()
+            with idle.one() as searching:
+                hits = searching.search(batch, first, self.among_themselves)
             texts, sizes = np.unique(hits["text"]), batch.sizes()
             found = {"found_texts": len(texts), "found_bytes": int(sizes[texts - first].sum())}
             totals = Counter(texts=len(batch), bytes=int(sizes.sum()), **found)
@@ -321,7 +302,7 @@ class _Finding:
             return hits, totals
 
         found = [np.empty(0, HIT)]
-        for hits, totals in map_in_order(search, batches("texts", self.texts), self.num_threads):
+        for hits, totals in map_in_order(search, batches("texts", self.texts, self.missing), self.num_threads):
             found.append(hits)
             self.totals.update(totals)
             self.report("searching", self.totals["texts"], self.num_texts)

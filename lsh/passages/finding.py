@@ -24,9 +24,9 @@ from lsh.base.progress import Progress
 from lsh.base.threads import map_in_order
 from lsh.engine.collection import Collection, expected_documents
 from lsh.engine.corpus import MAX_READ
-from lsh.engine.dedup import Running, collections_of, rank_by_priority
+from lsh.engine.dedup import Running, collections_of
 from lsh.engine.index_source import IndexSource
-from lsh.engine.matching import check_length, checked_keep
+from lsh.engine.matching import check_length, checked_keep, rank_by_priority
 from lsh.engine.placing import PartitionedRows
 from lsh.links.linking import HALF, SPREAD, positions_of
 from lsh.passages.cutting import ROW, RUN, Cutter

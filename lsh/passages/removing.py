@@ -14,11 +14,11 @@ import numpy as np
 
 from lsh.base.arrays import Array
 from lsh.base.progress import Progress, checked_progress
-from lsh.base.threads import map_in_order, number_of
-from lsh.engine.dedup import NEAR, REMOVED, rank_by_priority, refuse_other_arguments
-from lsh.engine.matching import check_length, checked_keep
+from lsh.base.threads import Idle, map_in_order, number_of
+from lsh.engine.dedup import NEAR, REMOVED
+from lsh.engine.matching import check_length, checked_keep, rank_by_priority, refuse_other_arguments
 from lsh.engine.result import Deduplication
-from lsh.passages.contained import Containing, batch_of, batches, remedy_for_memory
+from lsh.passages.contained import Containing, batches, remedy_for_memory
 from lsh.passages.item_search import ItemSearch
 from lsh.passages.items import ItemTable
 from lsh.text.batch import Batch, content_keys
@@ -115,8 +115,8 @@ def _removed(
 ) -> Deduplication:
     started, secrets, table = time.perf_counter(), (os.urandom(16), os.urandom(16)), containing.table()
     described = [np.empty(0, TEXT)]
-    for lazy in batches("texts", texts):
-        batch = batch_of(lazy, allows_missing(containing.missing))
+    for _, make_batch in batches("texts", texts, allows_missing(containing.missing)):
+        batch = make_batch()
         table.add(batch)
         described.append(_described(batch, secrets))
         report("items", table.count, None)
@@ -174,7 +174,7 @@ def _decide(table: ItemTable, order: Array, num_threads: int, report: Progress) 
     """Return the table of removed documents, ascending, and how many hits were looked at."""
     ranks, best, witnesses = np.empty_like(order), np.zeros(len(order)), np.empty_like(order)
     ranks[order] = np.arange(len(order))
-    idle: list[ItemSearch] = []  # of the threads that do not work at the moment
+    idle = Idle(lambda: ItemSearch(table, _no_place))
     size = done = num_hits = 0
 
     def some() -> Iterator[Array]:
@@ -187,13 +187,8 @@ def _decide(table: ItemTable, order: Array, num_threads: int, report: Progress) 
             at += size
 
     def search(numbers: Array) -> tuple[Array, Array]:
-        try:
-            searching = idle.pop()
-        except IndexError:
-            searching = ItemSearch(table, _no_place)
-        hits = searching.search_items(numbers[best[numbers] == 0], ranks)
-        idle.append(searching)
-        return numbers, hits
+        with idle.one() as searching:
+            return numbers, searching.search_items(numbers[best[numbers] == 0], ranks)
 
     for numbers, hits in map_in_order(search, some(), num_threads):
         bounds = np.searchsorted(ranks[hits["text"]], ranks[numbers], side="left").tolist()

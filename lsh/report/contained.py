@@ -25,7 +25,6 @@ from lsh.typing import Indexed, TextsByPosition, TextStream
 
 MAX_ROWS = 25  # of a table
 SHOWN = 5  # pairs side by side of each kind
-EXCERPT_LENGTH = 160  # characters of a text in a table
 STEP = 0.05  # between the containments that are counted
 ROUNDING = 1e-9  # of a step
 SEED = 0  # of the random pairs
@@ -306,7 +305,7 @@ def _most_table(run: _Run, title: str, what: str, other: str, name: str) -> Html
     rows = []
     for position in positions:
         own = run.found.hits["containment"][run.found.hits[what] == position]
-        text = beginning(lookup.readable(position), EXCERPT_LENGTH)
+        text = beginning(lookup.readable(position))
         shown = run.item(position) if is_item else lookup.shown_id(position)
         rows.append((count(len(own)), _share(own.max()), _share(own.min()), Cell(shown), Cell(text)))
     if not rows:
@@ -346,7 +345,7 @@ def _skipped_table(run: _Run) -> Html:
     listed = ", ".join(f"{number:,} {words[reason]}" for reason, number in zip(reasons.tolist(), times.tolist()))
     rows = []
     for position, reason in skipped[run.choice.skipped].tolist():
-        text = beginning(run.items.readable(position), EXCERPT_LENGTH)
+        text = beginning(run.items.readable(position))
         rows.append((Cell(run.item(position)), Cell(words[reason]), Cell(text)))
     more = f" These are the first {len(rows)}." if len(rows) < len(skipped) else ""
     about = element("p", f"{counted(len(skipped), 'item')}: {listed}.{more}")

@@ -13,7 +13,7 @@ from lsh.base.version import __version__
 from lsh.base.wording import counted, size
 from lsh.links.linking import LIMIT
 from lsh.report.choice import Choice
-from lsh.report.lookup import MAX_NAME_LENGTH, decoded, shortened, source_cell
+from lsh.report.lookup import MAX_NAME_LENGTH, beginning, decoded, shortened, shown_source, source_cell
 from lsh.report.measures import (
     ALARMING_LOSS,
     MIN_PAIRS,
@@ -182,13 +182,11 @@ def clusters(run: DeduplicationRun, choice: Choice) -> Html:
 
 
 def _cluster_row(run: DeduplicationRun, cluster: ShownCluster) -> tuple[Cell, ...]:
-    start = " ".join(run.new.readable(cluster.kept)[: 4 * EXCERPT_LENGTH].split())
-    excerpt = element("bdi", shortened(start, EXCERPT_LENGTH), class_="excerpt", dir="auto")
     return (
         count(cluster.size),
         Cell(f"{cluster.lowest:.3f}", cluster.lowest),
         Cell(run.new.shown_id(cluster.kept)),
-        Cell(excerpt),
+        Cell(beginning(run.new.readable(cluster.kept), EXCERPT_LENGTH)),
     )
 
 
@@ -200,7 +198,9 @@ def alarm(sources: Sequence[SourceCount]) -> Html:
     alarming = [source for source in sources if source.alarming]
     if not alarming:
         return Html()
-    named = [joined([element("bdi", _name(source)), f" ({percent(source.loss)})"]) for source in alarming[:MAX_ALARMS]]
+    named = [
+        joined([element("bdi", shown_source(one.name)), f" ({percent(one.loss)})"]) for one in alarming[:MAX_ALARMS]
+    ]
     rest = f" and {len(alarming) - MAX_ALARMS:,} more" if len(alarming) > MAX_ALARMS else ""
     verb = "loses" if len(alarming) == 1 else "lose"
     words = f"{len(alarming):,} of {counted(len(sources), 'source')} {verb} more than {100 * ALARMING_LOSS:.0f} %"
@@ -233,14 +233,10 @@ def _source_row(source: SourceCount) -> tuple[Cell, ...]:
     alarming = source.alarming
     loss = element("span", "▲ " if alarming else "", percent(source.loss), class_="alarm" if alarming else None)
     return (
-        Cell(element("bdi", _name(source), class_="id")),
+        source_cell(source.name),
         *map(count, (source.documents, source.kept, source.removed)),
         Cell(bar(source.loss, loss, alarming), source.loss, right=False),
     )
-
-
-def _name(source: SourceCount) -> str:
-    return shortened(source.name, MAX_NAME_LENGTH) or "(no source)"
 
 
 def source_table(

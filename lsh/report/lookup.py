@@ -19,6 +19,7 @@ from lsh.text.collections import each_piece
 from lsh.typing import Indexed, Text, TextsByPosition, TextStream
 
 MAX_NAME_LENGTH = 120  # characters that are shown of an id or a source
+EXCERPT_LENGTH = 160  # characters of a text in a table
 MAX_PIECE = 1 << 10  # texts of a stream that are held at once
 
 
@@ -146,7 +147,7 @@ def shortened(value: str, length: int) -> str:
     return value if len(value) <= length else f"{value[: length - 1]}…"
 
 
-def beginning(value: str, length: int) -> Html:
+def beginning(value: str, length: int = EXCERPT_LENGTH) -> Html:
     """Return the first characters of a text on one line, as an element."""
     return element("bdi", shortened(" ".join(value[: 8 * length].split()), length), class_="excerpt", dir="auto")
 
@@ -161,6 +162,11 @@ def coded(name: str, values: Indexed, number: int) -> tuple[list[str], NDArray[n
     return list(numbers), codes
 
 
+def shown_source(name: str) -> str:
+    """Return the name of a source as it is shown."""
+    return shortened(name, MAX_NAME_LENGTH) or "(no source)"
+
+
 def source_cell(name: str) -> Cell:
     """Return the cell of a table with the name of a source."""
-    return Cell(element("bdi", shortened(name, MAX_NAME_LENGTH) or "(no source)", class_="id"))
+    return Cell(element("bdi", shown_source(name), class_="id"))

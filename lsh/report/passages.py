@@ -18,7 +18,7 @@ from lsh.base.wording import counted, size
 from lsh.passages.result import Passages
 from lsh.report.choice import checked_sizes, sides
 from lsh.report.drawing import checked_values, parameter_table, share_of, source_table, titled
-from lsh.report.lookup import TextLookup, beginning, coded
+from lsh.report.lookup import EXCERPT_LENGTH, TextLookup, beginning, coded
 from lsh.report.page import Cell, Html, count, document, element, joined, section, table
 from lsh.report.pairs import decoded_part, in_groups, side_by_side, surrounded
 from lsh.text.cuts import encoded
@@ -26,7 +26,6 @@ from lsh.typing import Indexed, TextsByPosition, TextStream
 
 MAX_ROWS = 25  # kept passages in a table
 SHOWN = 5  # pairs side by side of each kind
-EXCERPT_LENGTH = 160  # characters of a passage in a table
 MAX_PASSAGE = 700  # characters of a passage that are shown, those in the middle are left out
 SEED = 0  # of the random passages
 
@@ -279,7 +278,7 @@ def _kept_row(run: _Run, kept: Any) -> tuple[Cell, ...]:
     lookup = run.side(bool(kept["old"]))
     document = int(kept["document"])
     data = encoded(lookup.text(document))[int(kept["start"]) : int(kept["end"])]
-    excerpt = beginning(decoded_part(data[: 8 * EXCERPT_LENGTH]), EXCERPT_LENGTH)
+    excerpt = beginning(decoded_part(data[: 8 * EXCERPT_LENGTH]))
     place = joined([lookup.shown_id(document), " old" if kept["old"] else ""])
     return (
         *(count(int(value)) for value in (kept["times"], kept["bytes"], kept["end"] - kept["start"])),

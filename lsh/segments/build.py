@@ -210,18 +210,17 @@ def merge_segments(
     folder: str,
     name: str,
     parts: list[Segment],
-    removed: list[NDArray[np.bool_] | None],
+    kept: Kept,
     arrivals: NDArray[np.int64] | range | None = None,
 ) -> SegmentInfo:
-    """Write the documents of several segments, in order of arrival, without those that are removed, as one segment.
+    """Write the documents of several segments, in order of arrival, as one segment: of each those that are kept.
 
     `arrivals` are new numbers of arrival of the documents that are written, for documents of another index.
     """
-    kept = [None if mask is None else ~mask for mask in removed]
     count = sum(part.documents if keep is None else int(keep.sum()) for part, keep in zip(parts, kept))
     writer = SegmentWriter(disk, folder, name)
     try:
-        keyed = _merge_keys(writer, parts, arrival_ranks(parts, kept, np.uint32, DOCUMENTS_STEP))
+        keyed = _merge_keys(writer, parts, arrival_ranks(parts, kept, np.uint32))
         writer.section("sketches", _kept_items(parts, kept, "sketches", parts[0].layout.components))
         _merge_ids(writer, parts, kept)
         times = _merge_times(writer, parts, kept)

@@ -251,6 +251,10 @@ class Segment:
             found[band] = self.checked(f"keys.{band}", "<u8", int(places[0]), int(places[0]) + 1)[0]
         return found
 
+    def band(self, band: int) -> SortedKeys:
+        """Return the sorted keys of a band."""
+        return self.bands[band]
+
     def numbers_at(self, band: int, places: Array) -> NDArray[np.uint32]:
         """Return the numbers of the documents at some places of the sorted keys of a band."""
         numbers: NDArray[np.uint32] = self._checked_at(f"numbers.{band}", "<u4", places)
@@ -519,7 +523,7 @@ def values_in_order(chunks: list[Chunk], read: Callable[[int, NDArray[np.int64]]
     return values
 
 
-def arrival_ranks(segments: Sequence[Segment], kept: Kept, dtype: Any, step: int) -> list[Array | range]:
+def arrival_ranks(segments: Sequence[Segment], kept: Kept, dtype: Any) -> list[Array | range]:
     """Return for each document of each segment how many that are kept arrived before it; a range where that is one.
 
     The rank of a document that is not kept is the greatest number of the type.
@@ -533,8 +537,10 @@ def arrival_ranks(segments: Sequence[Segment], kept: Kept, dtype: Any, step: int
             result.append(range(before, before + segment.documents))
         else:
             result.append(np.full(segment.documents, np.iinfo(dtype).max, dtype))
+    if all(isinstance(one, range) for one in result):
+        return result
     first = 0
-    for chunks in arrival_steps(segments, kept, step) if not all(isinstance(one, range) for one in result) else ():
+    for chunks in arrival_steps(segments, kept, DOCUMENTS_STEP):
         for one in chunks:
             if not isinstance(own := result[one.segment], range):
                 own[one.numbers] = first + one.positions

@@ -368,7 +368,7 @@ def _started(
 ) -> _Run:
     """Check the DataFrames and their columns, the ids, and the Python of the executors; `second` may be ``None``."""
     limit = checks.whole_number("max_nodes", max_nodes, 1, MOST_NODES)
-    memory_size("max_memory", max_memory)
+    memory_size(max_memory)
     sources = [_stages.checked_source("df", df, text, id)]
     if second is not None:
         sources.append(_stages.checked_source(name, second, text, id))

@@ -200,9 +200,8 @@ class SharedRun:
         self.check()
         self._begin("components", 0, 1)
         nodes = _distinct(b for _, b in self._links())  # each node is the b of a link
-        numbered = (np.stack([np.searchsorted(nodes, a), np.searchsorted(nodes, b)], 1) for a, b in self._links())
-        least = tasks.least_numbers(len(nodes), (pairs.astype(np.int32) for pairs in numbered))
-        self._write("components", pa.table({"node": nodes, "component": nodes[least]}))
+        components = nodes[tasks.least_numbers(nodes, self._links())]
+        self._write("components", pa.table({"node": nodes, "component": components}))
         self._end("components", 0, 1)
 
     def _links(self) -> Iterator[tuple[Array, Array]]:

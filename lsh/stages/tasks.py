@@ -13,7 +13,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -72,15 +72,14 @@ def running(max_memory: int | str | None) -> dedup.Running:
 def forest(a: Array, b: Array) -> tuple[Array, Array]:
     """Reduce links to one for each node: return the least node of the component of each node, and the nodes."""
     nodes = np.unique(np.concatenate([a, b]))
-    pairs = np.stack([np.searchsorted(nodes, a), np.searchsorted(nodes, b)], axis=1).astype(np.int32)
-    return nodes[least_numbers(len(nodes), iter((pairs,)))], nodes
+    return nodes[least_numbers(nodes, [(a, b)])], nodes
 
 
-def least_numbers(count: int, links: Iterator[Array]) -> Array:
-    """Return the least number of the component of each number below `count`: int32."""
-    components, numbers = Components(count), np.arange(count, dtype=np.int32)
-    for pairs in links:
-        components.connect(np.ascontiguousarray(pairs), numbers)
+def least_numbers(nodes: Array, links: Iterable[tuple[Array, Array]]) -> Array:
+    """Return for each of some nodes, which ascend, the index of the least node of its component: int32."""
+    components, numbers = Components(len(nodes)), np.arange(len(nodes), dtype=np.int32)
+    for pair in links:
+        components.connect(np.stack([np.searchsorted(nodes, one) for one in pair], axis=1).astype(np.int32), numbers)
     return components.firsts()
 
 
@@ -273,7 +272,7 @@ def connect(batches: Batches) -> Batches:
         if not len(b):
             continue
         new = np.concatenate([[last is None or b[0] != last], b[1:] != b[:-1]])
-        links.append(np.stack([a, count + np.cumsum(new) - 1], axis=1))
+        links.append(np.stack([a, b], axis=1))
         found.append(b[new])
         count, last = count + int(np.count_nonzero(new)), b[-1]
         if count > MAX_DOCUMENTS:
@@ -283,12 +282,7 @@ def connect(batches: Batches) -> Batches:
             )
     nodes = np.concatenate(found)
     del found
-
-    def pairs() -> Iterator[Array]:
-        for _, chunk in links.chunks():
-            yield np.stack([np.searchsorted(nodes, chunk[:, 0]), chunk[:, 1]], axis=1).astype(np.int32)
-
-    least = least_numbers(count, pairs())
+    least = least_numbers(nodes, ((chunk[:, 0], chunk[:, 1]) for _, chunk in links.chunks()))
     for start in range(0, count, OUT):
         yield from _written(nodes[least[start : start + OUT]], nodes[start : start + OUT])
 

@@ -219,6 +219,7 @@ class Replacement:
     has_folder = True
     file: Any = None
     is_synced = True  # whether `complete` waits until the data are on the disk
+    run = ""  # see `beside`
 
     def __init__(self, path: str) -> None:
         self._place = os.path.realpath(path)
@@ -226,7 +227,7 @@ class Replacement:
 
     def open(self) -> None:
         """Create the file."""
-        self._beside = beside(self._place)
+        self._beside = beside(self._place, self.run)
         self.file = open(self._beside, "xb", WRITTEN, opener=_private)  # noqa: SIM115 - open until it is complete
 
     def complete(self) -> None:
@@ -265,18 +266,16 @@ def _close(file: IO[bytes] | None) -> None:
             file.close()
 
 
-_run = ""  # begins the rest of all names of `beside`
+def beside(place: str, run: str) -> str:
+    """Return a new, hidden name in the folder of a file, which begins with that of a run, or with no name.
+
+    Hidden files of a folder are not read.
+    """
+    return os.path.join(os.path.dirname(place), f".lsh-{run}{os.urandom(8).hex()}.part")
 
 
-def beside(place: str) -> str:
-    """Return a new, hidden name in the folder of a file; hidden files of a folder are not read."""
-    return os.path.join(os.path.dirname(place), f".lsh-{_run}{os.urandom(8).hex()}.part")
-
-
-def take_over(run: str, folders: Iterable[str]) -> None:
-    """Remove the hidden files and folders that a run left in some folders when it was killed, and be this run now."""
-    global _run
-    _run = run
+def remove_hidden(run: str, folders: Iterable[str]) -> None:
+    """Remove the hidden files and folders that a run, which has a name, left in some folders when it was killed."""
     for folder in folders:
         for name in os.listdir(folder) if os.path.isdir(folder) else ():
             if name.startswith(f".lsh-{run}") and is_hidden(name):

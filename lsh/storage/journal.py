@@ -1,8 +1,9 @@
 """A journal: a file of records that a run appends, and that its next start reads if the run was killed.
 
-A record is a JSON value with arrays. Each has a checksum, which covers the records before it and the name of the
-journal, too: what follows the last whole record, or is of another journal, is ignored, and the next record is written
-over it. A record survives the end of the process at once, and a loss of power after the next `SYNCED` bytes.
+A record is a JSON value, which may also have bytes, with arrays. Each has a checksum, which covers the records before
+it and the name of the journal, too: what follows the last whole record, or is of another journal, is ignored, and the
+next record is written over it. A record survives the end of the process at once, and a loss of power after the next
+`SYNCED` bytes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from lsh.base.arrays import Array
 from lsh.storage.disk import named_errors
 
 HEAD = np.dtype([("value", "<u8"), ("arrays", "<u8"), ("checksum", "<u8")])  # sizes of both parts, and a CRC-32
+BYTES = "bytes in latin-1"  # the only key of an object that stands for bytes
 SYNCED = 1 << 26  # bytes after which the system writes the file to the disk
 
 Record = tuple[Any, list[Array]]
@@ -92,7 +94,8 @@ class Journal:
         OSError
             If it cannot be written, as on a full disk; the message names the file.
         """
-        described = json.dumps([value, [(array.dtype.str, array.shape) for array in arrays]]).encode()
+        shapes = [(array.dtype.str, array.shape) for array in arrays]
+        described = json.dumps([value, shapes], default=_of_bytes).encode()
         data = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
         sizes = np.array([(len(described), len(data), 0)], HEAD).tobytes()[:16]
         checksum = _checksum(self._checksum, sizes, described, data)
@@ -128,13 +131,21 @@ class Journal:
         data = file_io.read_at(self._file, second, place + HEAD.itemsize + first)
         if checksum != _checksum(self._checksum, head[:16], described, data):
             return None
-        value, shapes = json.loads(described)
+        value, shapes = json.loads(described, object_hook=_with_bytes)
         arrays, at = [], 0
         for kind, shape in shapes:
             count = int(np.prod(shape, dtype=np.int64))
             arrays.append(np.frombuffer(data, kind, count, at).reshape(shape))
             at += arrays[-1].nbytes
         return (value, arrays), HEAD.itemsize + first + second, checksum
+
+
+def _of_bytes(value: bytes) -> dict[str, str]:
+    return {BYTES: value.decode("latin-1")}
+
+
+def _with_bytes(value: dict[str, Any]) -> Any:
+    return value[BYTES].encode("latin-1") if BYTES in value else value
 
 
 def _checksum(found: int, *parts: bytes) -> int:

@@ -39,16 +39,25 @@ class Target:
         The name of the file in messages. Default: `path`.
     folder : str, optional
         For temporary files, which some URLs need. Default: TMPDIR, or the folder of the system.
+    run : str, optional
+        The name of a run that may be killed, with which hidden names of this computer begin; see `disk.beside`.
     """
 
     def __init__(
-        self, path: str, packed: str | None = None, name: str | None = None, folder: str | None = None
+        self,
+        path: str,
+        packed: str | None = None,
+        name: str | None = None,
+        folder: str | None = None,
+        run: str = "",
     ) -> None:
         path = urls.local(path)
         self._name = "standard output" if path == STANDARD else name or urls.shown(path)
         self._packed = compression.of_path(path) if packed is None else packed
         compression.check_available(self._packed)
         self._sink = location(path).sink(folder)
+        if isinstance(self._sink, disk.Replacement):
+            self._sink.run = run
         self._is_complete = False
         self._packing: Any = None
         self._behind: WriteBehind | None = None
@@ -122,6 +131,8 @@ class FolderTarget:
         The folder, or its URL. It must not exist, or be empty.
     temporary : str, optional
         The folder for temporary files, which some URLs need. Default: TMPDIR, or the folder of the system.
+    run : str, optional
+        The name of a run; see `Target`.
 
     Raises
     ------
@@ -131,13 +142,13 @@ class FolderTarget:
         If nothing can be written to the folder, or to the one in which it is to be created.
     """
 
-    def __init__(self, path: str, temporary: str | None = None) -> None:
+    def __init__(self, path: str, temporary: str | None = None, run: str = "") -> None:
         place = location(path)
         self._name = urls.shown(place.path)
         if place.has_files():
             reason = f"must be a new or an empty folder, got {self._name}; remove it or name another"
             raise bad_value("output", reason)
-        self._folder = _RemoteFolder(place, temporary) if isinstance(place, Url) else _LocalFolder(place)
+        self._folder = _RemoteFolder(place, temporary) if isinstance(place, Url) else _LocalFolder(place, run)
 
     def __enter__(self) -> FolderTarget:
         try:
@@ -176,8 +187,8 @@ class _LocalFolder:
     filled, only its owner can enter it.
     """
 
-    def __init__(self, folder: Local) -> None:
-        self._name, self._place = folder.path, os.path.realpath(folder.path)
+    def __init__(self, folder: Local, run: str) -> None:
+        self._name, self._place, self._run = folder.path, os.path.realpath(folder.path), run
         self._exists = os.path.isdir(self._place)
         holder = self._place if self._exists else os.path.dirname(self._place)
         if not os.access(holder, os.W_OK | os.X_OK):
@@ -188,7 +199,7 @@ class _LocalFolder:
 
     def open(self) -> None:
         """Create the folder."""
-        self._beside = beside(os.path.join(self._place, "file") if self._exists else self._place)
+        self._beside = beside(os.path.join(self._place, "file") if self._exists else self._place, self._run)
         os.mkdir(self._beside, 0o700)
 
     def copy(self, path: str, relative: str) -> None:
@@ -321,8 +332,8 @@ class ShardTarget(FolderTarget):
     named : sequence of tuple
         The files and folders in which the inputs were found, each with whether it is a folder. Each output has the path
         of its input within the deepest folder that holds all of them; a single folder is that folder itself.
-    temporary : str, optional
-        The folder for temporary files; see `FolderTarget`.
+    temporary, run : str, optional
+        See `FolderTarget`.
 
     Raises
     ------
@@ -331,9 +342,14 @@ class ShardTarget(FolderTarget):
     """
 
     def __init__(
-        self, path: str, inputs: Sequence[Input], named: Iterable[tuple[str, bool]], temporary: str | None = None
+        self,
+        path: str,
+        inputs: Sequence[Input],
+        named: Iterable[tuple[str, bool]],
+        temporary: str | None = None,
+        run: str = "",
     ) -> None:
-        super().__init__(path, temporary)
+        super().__init__(path, temporary, run)
         self._inputs = inputs
         places = [(location(place).absolute(), is_folder) for place, is_folder in named]
         common = os.path.commonpath([place if is_folder else os.path.dirname(place) for place, is_folder in places])

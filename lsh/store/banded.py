@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from abc import abstractmethod
 from collections.abc import Hashable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import pairwise
-from operator import index
-from typing import Any, Protocol
+from operator import index, itemgetter
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,8 @@ from lsh.sketch.planning import (
 from lsh.text.ids import checked_id, pairs_of_ids
 from lsh.typing import Array, Fingerprint, FoundId, Text
 
+Key = TypeVar("Key")
+Value = TypeVar("Value", covariant=True)
 GONE = object()  # in place of the id of a removed document
 
 _caches: weakref.WeakSet[BandedStore] = weakref.WeakSet()
@@ -496,21 +499,42 @@ def _check_how_to_band(num_bands: object, bands: object) -> None:
 # ---- the views of a cache ----
 
 
-class Readable(Protocol):
-    """The part of a cache that a view uses; used in annotations only."""
+class _View(Mapping[Key, Value]):
+    """A mapping whose items and values are read in one pass, as they are when an iteration begins."""
 
-    def _reading(self) -> AbstractContextManager[BandedDocuments]: ...
+    def __init__(self, cache: BandedStore) -> None:
+        self._cache = cache
 
-    def __iter__(self) -> Iterator[FoundId]: ...
+    @abstractmethod
+    def content(self) -> Iterator[tuple[Key, Value]]:
+        """Return the items as they are at this moment."""
 
-    def __len__(self) -> int: ...
+    def items(self) -> ItemsView[Key, Value]:
+        return _Items(self)
+
+    def values(self) -> ValuesView[Value]:
+        return _Values(self)
 
 
-class BandBins(Mapping[int, KeysView[FoundId]]):
+class _Items(ItemsView[Key, Value]):
+    _mapping: _View[Key, Value]
+
+    def __iter__(self) -> Iterator[tuple[Key, Value]]:
+        return self._mapping.content()
+
+
+class _Values(ValuesView[Value]):
+    _mapping: _View[Any, Value]
+
+    def __iter__(self) -> Iterator[Value]:
+        return map(itemgetter(1), self._mapping.content())
+
+
+class BandBins(_View[int, KeysView[FoundId]]):
     """The buckets of one band, an element of `Cache.bins`: a mapping from key to a set of ids, as in mattilyra/LSH."""
 
-    def __init__(self, cache: Readable, band: int) -> None:
-        self._cache = cache
+    def __init__(self, cache: BandedStore, band: int) -> None:
+        super().__init__(cache)
         self._band = band
 
     def __getitem__(self, key: int) -> KeysView[FoundId]:
@@ -525,17 +549,11 @@ class BandBins(Mapping[int, KeysView[FoundId]]):
         with self._cache._reading() as stored:
             return iter(stored.tables.bins(self._band)[0].tolist())
 
-    def items(self) -> ItemsView[int, KeysView[FoundId]]:
-        return _BandItems(self)
-
-    def values(self) -> ValuesView[KeysView[FoundId]]:
-        return _BandValues(self)
-
-    def content(self) -> tuple[list[int], Iterator[KeysView[FoundId]]]:
+    def content(self) -> Iterator[tuple[int, KeysView[FoundId]]]:
         """Return the keys of all buckets and their sets, as they are at this moment."""
         with self._cache._reading() as stored:
             keys, documents, bounds = stored.tables.bins(self._band)
-            return keys.tolist(), BucketSets(stored.ids, documents, bounds)
+            return zip(keys.tolist(), BucketSets(stored.ids, documents, bounds))
 
     def __len__(self) -> int:
         with self._cache._reading() as stored:
@@ -545,29 +563,8 @@ class BandBins(Mapping[int, KeysView[FoundId]]):
         return f"<{len(self)} buckets of band {self._band}>"
 
 
-class _BandItems(ItemsView[int, KeysView[FoundId]]):
-    """The keys and sets of the buckets of a band, read in one pass."""
-
-    _mapping: BandBins
-
-    def __iter__(self) -> Iterator[tuple[int, KeysView[FoundId]]]:
-        return zip(*self._mapping.content())
-
-
-class _BandValues(ValuesView[KeysView[FoundId]]):
-    """The sets of the buckets of a band, read in one pass."""
-
-    _mapping: BandBins
-
-    def __iter__(self) -> Iterator[KeysView[FoundId]]:
-        return self._mapping.content()[1]
-
-
-class FingerprintView(Mapping[FoundId, Array]):
+class FingerprintView(_View[FoundId, Array]):
     """The fingerprints of a cache by id."""
-
-    def __init__(self, cache: Readable) -> None:
-        self._cache = cache
 
     def __getitem__(self, doc_id: FoundId) -> Array:
         with self._cache._reading() as stored:
@@ -575,12 +572,6 @@ class FingerprintView(Mapping[FoundId, Array]):
 
     def __iter__(self) -> Iterator[FoundId]:
         return iter(self._cache)
-
-    def items(self) -> ItemsView[FoundId, Array]:
-        return _FingerprintItems(self)
-
-    def values(self) -> ValuesView[Array]:
-        return _FingerprintValues(self)
 
     def content(self) -> Iterator[tuple[FoundId, Array]]:
         """Return the ids and fingerprints as they are at this moment, in order of addition."""
@@ -593,24 +584,6 @@ class FingerprintView(Mapping[FoundId, Array]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} fingerprints>"
-
-
-class _FingerprintItems(ItemsView[FoundId, Array]):
-    """The ids and fingerprints of a cache, as they are when an iteration begins."""
-
-    _mapping: FingerprintView
-
-    def __iter__(self) -> Iterator[tuple[FoundId, Array]]:
-        return self._mapping.content()
-
-
-class _FingerprintValues(ValuesView[Array]):
-    """The fingerprints of a cache, as they are when an iteration begins."""
-
-    _mapping: FingerprintView
-
-    def __iter__(self) -> Iterator[Array]:
-        return (row for _, row in self._mapping.content())
 
 
 def _read_only(row: Array) -> Array:

@@ -436,7 +436,7 @@ class Cache(BandedStore):
         b 0.73 [0.64, 0.81]
         """
         limits = self._limits(top, min_similarity)
-        checks.one_of("text", text, "id", id)
+        checks.text_or_id(text, id)
         row = None if text is None else self._hasher.fingerprint(checks.text("text", text))
         with self._reading() as stored:
             if row is not None:

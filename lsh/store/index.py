@@ -505,12 +505,8 @@ class Index(IndexReader):
         KeyError
             If there is no such document.
         """
-        code = file_format.encoded_id("id", id)
         with self._writing() as writer:
-            place = writer.view.find([code])[0]
-            if place is None:
-                raise KeyError(id)
-            writer.remove([place])
+            writer.remove([self._place(writer.view, id)])
 
     def remove_ids(self, ids: Iterable[DocId]) -> None:
         """Remove the documents with these ids; if one of them is unknown, none is removed.

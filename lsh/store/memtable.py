@@ -119,11 +119,10 @@ class MemTable:
         """Return the time of a document."""
         return int(self._times[number])
 
-    def before(self, time: int) -> list[int]:
+    def before(self, time: int) -> NDArray[np.int64]:
         """Return the numbers of the documents with a time before the given one."""
         times = self._times[: self.count]
-        old: list[int] = np.flatnonzero(self._alive[: self.count] & (times != NO_TIME) & (times < time)).tolist()
-        return old
+        return np.flatnonzero(self._alive[: self.count] & (times != NO_TIME) & (times < time))
 
     def forget_tables(self) -> None:
         """Make new tables at the next search: in a forked process, another thread may have been changing these."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lsh._minhash import band_keys
 from lsh.base import checks, threads
-from lsh.engine.dedup import duplicates_in, pairs_in
+from lsh.engine.dedup import Running, duplicates_in, pairs_in
 from lsh.engine.index_source import IndexSource
 from lsh.engine.result import Duplicate
 from lsh.segments import file_format
@@ -364,7 +364,7 @@ class IndexReader(IndexSource):
         >>> index.close()
         """
         search = self._search(min_similarity, top)
-        checks.one_of("text", text, "id", id)
+        checks.text_or_id(text, id)
         if text is not None:
             row = self._parameters.hasher.fingerprint(checks.text("text", text))
             if row.tobytes() == self._empty:  # much faster than `MinHasher.is_empty`
@@ -524,8 +524,8 @@ class IndexReader(IndexSource):
         b a 0.92
         >>> index.close()
         """
-        run = max_memory, temp_dir, num_threads, progress
-        return duplicates_in(self._snapshot(), threshold, keep, clusters, verify, *run)
+        run = Running.checked(max_memory, temp_dir, num_threads, progress)
+        return duplicates_in(self._snapshot(), threshold, keep, clusters, verify, run)
 
     def find_pairs(
         self,
@@ -566,7 +566,8 @@ class IndexReader(IndexSource):
         [('a', 'b', 0.92)]
         >>> index.close()
         """
-        return pairs_in(self._snapshot(), threshold, verify, max_memory, temp_dir, num_threads, progress)
+        run = Running.checked(max_memory, temp_dir, num_threads, progress)
+        return pairs_in(self._snapshot(), threshold, verify, run)
 
     def info(self) -> dict[str, Any]:
         """Return facts about the index as plain values.

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -274,11 +273,9 @@ class Screen:
     def __enter__(self) -> Screen:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         """Close the index; after an exception without a commit."""
-        self._index.__exit__(kind, error, where)
+        self._index.__exit__(*error)
 
     # ---- deciding ----
 

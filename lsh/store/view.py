@@ -111,19 +111,15 @@ class OpenSegment:
 
     def kept_mask(self) -> NDArray[np.bool_] | None:
         """Return for each document whether it is not removed, ``None`` if none is."""
-        mask = self.removed_mask()
-        return None if mask is None else ~mask
-
-    def removed_mask(self) -> NDArray[np.bool_] | None:
-        """Return for each document whether it is removed, ``None`` if none is."""
         if self.removed is None or not self.removed_count:
             return None
-        return np.unpackbits(self.removed, count=self.segment.documents, bitorder="little").view(bool)
+        kept: NDArray[np.bool_] = np.unpackbits(self.removed, count=self.segment.documents, bitorder="little") == 0
+        return kept
 
     def alive(self) -> NDArray[np.int64]:
         """Return the numbers of the documents that are not removed."""
-        mask = self.removed_mask()
-        return np.arange(self.segment.documents) if mask is None else np.flatnonzero(~mask)
+        mask = self.kept_mask()
+        return np.arange(self.segment.documents) if mask is None else np.flatnonzero(mask)
 
     def find(self, codes: list[bytes], hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the number of the document of each encoded id, -1 where there is none that is not removed."""
@@ -291,36 +287,14 @@ def open_manifest(folder: str, manifest: Manifest, log_limit: int | None = None)
 KEYS_STEP = 1 << 20  # documents of buckets that are listed at once
 
 
-class _SegmentPart:
-    """A segment, without the documents that are removed at this moment."""
-
-    def __init__(self, held: OpenSegment) -> None:
-        self.segment: Segment = held.segment
-        self.count = self.segment.documents
-        self.removed = held.removed_mask()
-        self.ids, self.texts, self.sketches = self.segment.ids, self.segment.texts, self.segment.sketches_of
-        self.places_of, self.numbers_of = self.segment.arrivals_of, self.segment.numbers_of
-
-    def band(self, band: int) -> SortedKeys:
-        return self.segment.bands[band]
-
-    def numbers_at(self, band: int, places: Array) -> Array:
-        return self.segment.numbers_at(band, places)
-
-    def all_keys(self, band: int) -> tuple[Array, Array]:
-        return self.segment.all_keys(band)
-
-
 class _RecentPart:
-    """The recent documents; their numbers are positions among those that are not removed."""
-
-    removed = None
+    """The recent documents, as a segment; their numbers are positions among those that are not removed."""
 
     def __init__(self, documents: DocumentBatch, arrivals: Array) -> None:
-        self.count, self._arrivals = len(documents), arrivals
+        self._count, self._arrivals = len(documents), arrivals
         self._numbers = np.flatnonzero(documents.keyed).astype(np.uint32)
         self._keys, self._sketches = documents.keys[self._numbers].T.copy(), documents.sketches.copy()
-        self._codes, self._texts = documents.codes[: self.count], (documents.texts or [])[: self.count]
+        self._codes, self._texts = documents.codes[: self._count], (documents.texts or [])[: self._count]
         self._sorted: dict[int, tuple[SortedKeys, Array]] = {}
 
     def band(self, band: int) -> SortedKeys:
@@ -335,15 +309,15 @@ class _RecentPart:
     def all_keys(self, band: int) -> tuple[Array, Array]:
         return self._keys[band], self._numbers
 
-    def places_of(self, numbers: Array) -> Array:
-        places: Array = self._arrivals[numbers]
-        return places
+    def arrivals_of(self, numbers: Array) -> Array:
+        arrivals: Array = self._arrivals[numbers]
+        return arrivals
 
     def numbers_of(self, places: Array) -> Array:
-        numbers = np.minimum(np.searchsorted(self._arrivals, places), self.count - 1)
+        numbers = np.minimum(np.searchsorted(self._arrivals, places), self._count - 1)
         return np.where(self._arrivals[numbers] == places, numbers, -1)
 
-    def sketches(self, numbers: Array) -> Array:
+    def sketches_of(self, numbers: Array) -> Array:
         rows: Array = self._sketches[numbers]
         return rows
 
@@ -352,6 +326,9 @@ class _RecentPart:
 
     def texts(self, numbers: Array) -> list[bytes]:
         return [self._texts[number] for number in numbers.tolist()]
+
+
+_Part = tuple[Segment | _RecentPart, NDArray[np.bool_] | None]
 
 
 class ViewSnapshot(IndexSnapshot):
@@ -365,19 +342,19 @@ class ViewSnapshot(IndexSnapshot):
         self._lookup = lookup
         self._count = len(view)
         self._layout = parameters.layout
-        self._parts: list[_SegmentPart | _RecentPart] = [_SegmentPart(held) for held in view.held]
+        self._segments, self._recent = [held.segment for held in view.held], view.recent.arrivals()
+        self._kept = [held.kept_mask() for held in view.held]
+        self._parts: list[_Part] = list(zip(self._segments, self._kept))  # with the documents that are not removed
         if len(view.recent):
-            self._parts.append(_RecentPart(view.recent.documents(), view.recent.arrivals()))
-        self._held, self._recent = [(held.segment, held.kept_mask()) for held in view.held], view.recent.arrivals()
+            self._parts.append((_RecentPart(view.recent.documents(), self._recent), None))
 
     def __len__(self) -> int:
         return self._count
 
     def all_places(self, step: int) -> Iterator[Array]:
         """Yield the places of all documents in order, about `step` at once."""
-        segments, kept = [one for one, _ in self._held], [mask for _, mask in self._held]
-        for chunks in arrival_steps(segments, kept, step):
-            yield items_in_order(chunks, lambda part, start, stop: segments[part].arrivals(start, stop))
+        for chunks in arrival_steps(self._segments, self._kept, step):
+            yield items_in_order(chunks, lambda part, start, stop: self._segments[part].arrivals(start, stop))
         for start in range(0, len(self._recent), step):
             yield self._recent[start : start + step]
 
@@ -386,7 +363,7 @@ class ViewSnapshot(IndexSnapshot):
         found = [(np.empty(0, np.uint64), np.empty(0, np.int64))]
         keys = np.sort(keys) if len(self._parts) > 1 else np.ascontiguousarray(keys)  # lookups in order are faster
         for part in self._parts:
-            starts, stops = part.band(band).find(keys)
+            starts, stops = part[0].band(band).find(keys)
             hits = np.flatnonzero(stops > starts)
             if len(hits):
                 runs, once = np.unique(starts[hits], return_index=True)
@@ -395,7 +372,7 @@ class ViewSnapshot(IndexSnapshot):
         return _joined(found)
 
     def _members(
-        self, part: _SegmentPart | _RecentPart, band: int, keys: Array, starts: Array, sizes: Array
+        self, part: _Part, band: int, keys: Array, starts: Array, sizes: Array
     ) -> Iterator[tuple[Array, Array]]:
         """Yield the keys and places of the documents of some buckets, in chunks."""
         ends = np.cumsum(sizes)
@@ -403,20 +380,20 @@ class ViewSnapshot(IndexSnapshot):
         for begin in range(0, int(ends[-1]), KEYS_STEP):
             listed = np.arange(begin, min(begin + KEYS_STEP, int(ends[-1])))
             bucket = np.searchsorted(ends, listed, side="right")
-            yield self._alive(part, keys[bucket], part.numbers_at(band, before[bucket] + listed))
+            yield self._alive(part, keys[bucket], part[0].numbers_at(band, before[bucket] + listed))
 
-    def _alive(self, part: _SegmentPart | _RecentPart, keys: Array, numbers: Array) -> tuple[Array, NDArray[np.int64]]:
+    def _alive(self, part: _Part, keys: Array, numbers: Array) -> tuple[Array, NDArray[np.int64]]:
         """Return keys and places without those of removed documents."""
-        if part.removed is not None:
-            alive = ~part.removed[numbers]
-            keys, numbers = keys[alive], numbers[alive]
-        return keys, part.places_of(numbers)
+        documents, kept = part
+        if kept is not None:
+            keys, numbers = keys[kept[numbers]], numbers[kept[numbers]]
+        return keys, documents.arrivals_of(numbers)
 
     def shared(self, band: int) -> tuple[Array, Array]:
         """Return the documents whose key in a band is that of another one: their keys and places."""
         found = [(np.empty(0, np.uint64), np.empty(0, np.int64))]
         for part in self._parts:
-            found.append(self._alive(part, *part.all_keys(band)))
+            found.append(self._alive(part, *part[0].all_keys(band)))
         keys, places = _joined(found)
         order = np.argsort(keys, kind="stable")
         equal = keys[order[1:]] == keys[order[:-1]]
@@ -424,19 +401,19 @@ class ViewSnapshot(IndexSnapshot):
         chosen = order[both[: len(order)]]
         return keys[chosen], places[chosen]
 
-    def _each(self, places: Array) -> Iterator[tuple[_SegmentPart | _RecentPart, Array, Array]]:
+    def _each(self, places: Array) -> Iterator[tuple[Segment | _RecentPart, Array, Array]]:
         """Yield each part that has some of the places, with the positions of these, and its numbers of documents."""
         left = len(places)
-        for part in self._parts:
+        for part, _ in self._parts:
             numbers = part.numbers_of(places)
             positions = np.flatnonzero(numbers >= 0)
             left -= len(positions)
             if len(positions):
                 yield part, positions, numbers[positions]
         if left:
-            raise self._held[0][0].damage("another segment has a document with the same arrival")
+            raise self._segments[0].damage("another segment has a document with the same arrival")
 
-    def _listed(self, places: Array, read: Callable[[_SegmentPart | _RecentPart, Array], Iterable[Any]]) -> list[Any]:
+    def _listed(self, places: Array, read: Callable[[Segment | _RecentPart, Array], Iterable[Any]]) -> list[Any]:
         """Return values of the documents at some places; `read` returns those of some documents of a part."""
         values: list[Any] = [None] * len(places)
         for part, positions, numbers in self._each(places):
@@ -448,7 +425,7 @@ class ViewSnapshot(IndexSnapshot):
         """Return the sketches of the documents at some places, which ascend, as rows."""
         rows = np.empty((len(places), self._layout.components), self._layout.dtype)
         for part, positions, numbers in self._each(places):
-            rows[positions] = part.sketches(numbers)
+            rows[positions] = part.sketches_of(numbers)
         return rows
 
     def texts(self, places: Array) -> list[bytes | None]:

@@ -21,7 +21,7 @@ from lsh.segments.disk import Disk, WriterLock
 from lsh.segments.file_format import IN_LOG, NO_TIME, REMOVAL
 from lsh.segments.log import LogChange, LogReader, LogWriter, create_log
 from lsh.segments.manifest import Manifest, ManifestEntry, Note, replace_manifest, write_new_manifest, write_removed
-from lsh.segments.segment import DOCUMENTS_STEP, DocumentBatch, SegmentInfo, arrival_ranks
+from lsh.segments.segment import DocumentBatch, SegmentInfo, arrival_ranks
 from lsh.store.memtable import MemTable
 from lsh.store.view import OpenSegment, StoredPlace, View, open_manifest
 
@@ -112,8 +112,7 @@ class Writer:
         self.needs_repair = False
 
     def _new_name(self, kind: str) -> str:
-        self._next += 1
-        return file_format.file_name(kind, self._next - 1)
+        return file_format.file_name(kind, self._new_number())
 
     # ---- changes ----
 
@@ -152,7 +151,7 @@ class Writer:
     def expire(self, before: int) -> int:
         """Remove the documents with a time before the given one, and return their number."""
         count = len(self.view)
-        expired: list[tuple[int, NDArray[np.int64]]] = [(IN_LOG, np.array(self.view.recent.before(before), np.int64))]
+        expired = [(IN_LOG, self.view.recent.before(before))]
         dropped = []
         for part, held in enumerate(self.view.held):
             times = held.segment.written.times
@@ -163,17 +162,13 @@ class Writer:
                 continue
             own, alive = held.segment.times(), held.alive()
             expired.append((part, alive[(own[alive] != NO_TIME) & (own[alive] < before)]))
-        self._remove_numbers([(part, numbers) for part, numbers in expired if len(numbers)])
+        with self._changing():
+            self._mark_removed([(part, numbers) for part, numbers in expired if len(numbers)])
         if dropped:
             with self._changing():
                 self.view.held = [held for held in self.view.held if held not in dropped]
                 self._state.needs_manifest = True
         return count - len(self.view)
-
-    def _remove_numbers(self, expired: list[tuple[int, NDArray[np.int64]]]) -> None:
-        """Remove documents by the parts where they are and their numbers there."""
-        with self._changing():
-            self._mark_removed(expired)
 
     def _mark_removed(self, gone: list[tuple[int, NDArray[np.int64]]]) -> None:
         for part, numbers in gone:
@@ -377,7 +372,7 @@ class Writer:
 
     def _merge(self, group: list[OpenSegment]) -> None:
         """Replace segments by one with their documents."""
-        parts, masks = [held.segment for held in group], [held.removed_mask() for held in group]
+        parts, masks = [held.segment for held in group], [held.kept_mask() for held in group]
         if not sum(map(len, group)):
             merged = []
         else:
@@ -408,15 +403,15 @@ class Writer:
         if not count and recent is None:
             return
         masks = [held.kept_mask() for held in others]
-        ranks = arrival_ranks([held.segment for held in others], masks, np.int64, DOCUMENTS_STEP)
+        ranks = arrival_ranks([held.segment for held in others], masks, np.int64)
         with self._writing_files():
             if self.view.recent.count:
                 self._flush()
             first = self.view.recent.first
-            for held, own in zip(others, ranks):
+            for held, mask, own in zip(others, masks, ranks):
                 for start, codes in held.segment.all_codes():
                     replaced.append(self._places([code for i, code in enumerate(codes) if held.is_alive(start + i)]))
-                name, mask = self._new_name("segment"), held.removed_mask()
+                name = self._new_name("segment")
                 arrivals = _moved(own, first) if isinstance(own, range) else own[held.alive()] + first
                 opened.append(
                     self._opened(merge_segments(self.disk, self.folder, name, [held.segment], [mask], arrivals))

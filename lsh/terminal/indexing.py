@@ -144,15 +144,7 @@ def shown_id(identity: DocId) -> str | int:
 
 def line(identity: DocId | None, matches: Matches, **more: object) -> bytes:
     """Return a line of JSON: an id, more values, and the matches of a document."""
-    shown = [
-        {
-            "id": shown_id(match.id),
-            "similarity": match.similarity,
-            "interval": list(match.interval),
-            "verified": match.verified,
-        }
-        for match in matches
-    ]
+    shown = [{**match._asdict(), "id": shown_id(match.id)} for match in matches]
     own = {} if identity is None else {"id": shown_id(identity)}
     return json.dumps({**own, **more, "matches": shown}).encode() + b"\n"
 

@@ -500,9 +500,9 @@ class TextStream(TextSource):
         records = journal.records()
         secret, _ = next(records, (None, None))
         if secret is None:
-            journal.append("" if self._secret is None else self._secret.hex())
+            journal.append(self._secret or b"")
         elif self._secret is not None:
-            self._secret = bytes.fromhex(secret)
+            self._secret = secret
         for (ended, count, size, names, reading), arrays in records:
             keys, sizes, numbers, ranks, *others = arrays
             self._documents[self._num_ended].restore(reading, others, ended > self._num_ended)
@@ -511,7 +511,7 @@ class TextStream(TextSource):
             self.num_bytes += size
             self._id_keys.append(keys)
             self.sizes.append(sizes)
-            self.sources.add(numbers, [name.encode("latin-1") for name in names])
+            self.sources.add(numbers, names)
             self._num_names = len(self.sources.distinct)
             if self._priorities is not None and len(ranks):
                 self._priorities.extend(ranks)
@@ -523,7 +523,7 @@ class TextStream(TextSource):
         """Write what was noted of a block, or that all documents of a collection were noted."""
         reading, others = documents.taken()
         keys, sizes, numbers, ranks = arrays or [NO_KEYS] * 4
-        names = [name.decode("latin-1") for name in self.sources.distinct[self._num_names :]]
+        names = self.sources.distinct[self._num_names :]
         self._num_names = len(self.sources.distinct)
         value = [self._num_ended, len(sizes), size, names, reading]
         journal.append(value, [keys, sizes if self._with_sizes else NO_KEYS, numbers, ranks, *others])

@@ -91,7 +91,7 @@ SHINGLE_OPTIONS = {"ngram": "n", **{name: name for name in ("unit", *NORMALISATI
 
 FORMATS_AND_FIELDS = """\
 formats (the ending of INPUT, or --format; lines of text also with .gz, .bz2, .xz or .zst):
-  .jsonl    and .ndjson: one JSON object per line; dots in --field lead into nested objects
+  .jsonl    and .ndjson, and .json.gz: one JSON object per line; dots in --field lead into nested objects
   .csv      a header, unless --no-header; records as in RFC 4180
   .tsv      no header, unless --header: one column is the text; with more, the first is the id and the second the text
   .txt      one document per line
@@ -403,7 +403,7 @@ def num_threads(namespace: argparse.Namespace) -> int | None:
 
 def running(namespace: argparse.Namespace) -> RunOptions:
     """Return threads, memory and messages."""
-    max_memory, temp_dir = memory_size("max_memory", namespace.max_memory), namespace.temp_dir
+    max_memory, temp_dir = memory_size(namespace.max_memory), namespace.temp_dir
     if temp_dir is not None or max_memory is not None:
-        temp_dir = temporary_folder("temp_dir", temp_dir)
+        temp_dir = temporary_folder(temp_dir)
     return RunOptions(num_threads(namespace), max_memory, temp_dir, namespace.quiet, namespace.verbose)

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -116,6 +116,10 @@ class OpenRun:
         The other files that are written.
     meter : console.Meter
         Shows the progress.
+    name : str
+        The name of a run that may be killed; see `files.Target`.
+    placing : callable
+        Returns the context in which the files are put in their places.
     """
 
     documents: files.Documents
@@ -125,6 +129,8 @@ class OpenRun:
     target: AnyTarget | None
     others: list[AnyTarget]
     meter: console.Meter
+    name: str
+    placing: Callable[[], AbstractContextManager[None]]
 
 
 class Reference(NamedTuple):
@@ -335,12 +341,15 @@ def open_run(
     reading, written, running = request.reading, request.outputs, request.running
     budget = inputs.own_budget(running, request.is_streamed)
     opened.enter_context(inputs.made_folders(written.written()))
+    name = ""
+    placing: Callable[[], AbstractContextManager[None]] = nullcontext
     if resumption is not None:
         local = [files.local(path) for path in written.written() if path is not None and not files.is_url(path)]
         resumption.begin(opened, {os.path.dirname(os.path.realpath(one)) for one in local if one != files.STANDARD})
+        name, placing = resumption.name, resumption.placing
     rejects = None
     if written.rejects is not None:
-        rejects = opened.enter_context(files.Target(written.rejects, folder=running.temp_dir))
+        rejects = opened.enter_context(files.Target(written.rejects, folder=running.temp_dir, run=name))
     targets: list[AnyTarget] = [] if rejects is None else [rejects]
     everything = [request.sources, *request.references]
     documents = opened.enter_context(
@@ -349,7 +358,7 @@ def open_run(
     check(documents)
     target = None
     if written.output is not None and not written.dry_run:
-        target = files.target(documents, written.output)  # so that a bad place is an error before the work
+        target = files.target(documents, written.output, name)  # so that a bad place is an error before the work
     with_report = written.report is not None
     notes = None if running.quiet else ""
     ranked = None if reading.keep_field is None else noted.Priorities(budget, request.keep == "lowest")
@@ -377,7 +386,9 @@ def open_run(
     shown_output = files.STANDARD if written.json else written.output
     stages = later(written, documents, target)
     meter = console.progress(running.quiet, shown_output, streams, running.verbose, stages, shares)
-    return OpenRun(documents, texts, old, None if ranked is None else ranked.values, target, targets, meter)
+    return OpenRun(
+        documents, texts, old, None if ranked is None else ranked.values, target, targets, meter, name, placing
+    )
 
 
 def report_values(
@@ -425,7 +436,8 @@ def write_documents(opened: ExitStack, run: OpenRun, keep: Array, edits: files.E
 def write_report(opened: ExitStack, request: Request, run: OpenRun, watch: Stopwatch, page: Callable[[], str]) -> None:
     """Write the report, if it is wanted, to a target that `opened` closes."""
     if request.outputs.report is not None:
-        report = opened.enter_context(files.Target(request.outputs.report, folder=request.running.temp_dir))
+        folder = request.running.temp_dir
+        report = opened.enter_context(files.Target(request.outputs.report, folder=folder, run=run.name))
         report.write(page().encode())
         watch.stage("report")
         run.others.append(report)
@@ -436,24 +448,21 @@ def write_table(
 ) -> None:
     """Write a table, if it is wanted, to a target that `opened` closes."""
     if path is not None:
-        table = opened.enter_context(files.Target(path, folder=run.documents.temporary))
+        table = opened.enter_context(files.Target(path, folder=run.documents.temporary, run=run.name))
         left = iter(rows())
         while some := b"".join(files.table_row(*row) for row in islice(left, MAX_ROWS)):
             table.write(some)
         run.others.append(table)
 
 
-def put_in_place(run: OpenRun, resumption: Resumption | None = None) -> None:
+def put_in_place(run: OpenRun) -> None:
     """Complete all files before the first of them is put in its place; with the documents, the last, all are there."""
     targets = run.others if run.target is None else [*run.others, run.target]
     for each in targets:
         each.complete()
-    if resumption is not None:
-        resumption.placing()
-    for each in targets:
-        each.commit()
-    if resumption is not None:
-        resumption.placed()
+    with run.placing():
+        for each in targets:
+            each.commit()
 
 
 def print_counts(

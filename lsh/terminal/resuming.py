@@ -6,8 +6,8 @@ import argparse
 import json
 import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from fnmatch import fnmatch
 from typing import Any
 
@@ -43,12 +43,15 @@ class Resumption:
 
     Attributes
     ----------
+    name : str
+        The name of the run, once it has begun: hidden files begin with it, and records of other runs are ignored.
     input, against : Journal
         What was read of the files of both, once it is open.
     rows : SavedRows
         What was computed of their texts.
     """
 
+    name: str
     input: Journal
     against: Journal
     rows: SavedRows
@@ -87,7 +90,8 @@ class Resumption:
         if not self._records:
             self._run.append(os.urandom(8).hex())
             self._records = list(self._run.records())
-        disk.take_over(self._records[0][0], {*folders, self._output})
+        self.name = str(self._records[0][0])
+        disk.remove_hidden(self.name, {*folders, self._output})
 
     def open(self, opened: ExitStack, states: States) -> None:
         """Open the journals, which `opened` closes; `states` are those of all files that are read.
@@ -99,8 +103,7 @@ class Resumption:
         """
         assert self._run is not None
         now = {"version": __version__, "options": self._given, "files": json.loads(json.dumps(dict(states)))}
-        own = self._records[0][0]  # records of other runs are ignored
-        journals = [opened.enter_context(Journal(self._path(name), f"{own} {name}")) for name in JOURNALS]
+        journals = [opened.enter_context(Journal(self._path(name), f"{self.name} {name}")) for name in JOURNALS]
         before = _begun([value for value, _ in self._records])
         if before:
             self._check(before, now)
@@ -153,14 +156,12 @@ class Resumption:
         if self._is_open:
             console.say(f"{self.folder} has what was read: the same command goes on from there")
 
-    def placing(self) -> None:
-        """Note that all files are complete, and put in their places from now on."""
+    @contextmanager
+    def placing(self) -> Iterator[None]:
+        """Note that all files are complete, and, at the end of the context, that they are in their places."""
         assert self._run is not None
         self._run.append(None if os.path.isdir(self._output) else PLACING)
-
-    def placed(self) -> None:
-        """Note that all files are in their places."""
-        assert self._run is not None
+        yield
         self._run.append(PLACING)
 
     def end(self) -> None:

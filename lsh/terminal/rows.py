@@ -11,6 +11,7 @@ import numpy as np
 
 import lsh
 from lsh import files
+from lsh.base.arrays import Array
 from lsh.passages.reasons import in_words
 from lsh.terminal.inputs import TextStream
 from lsh.typing import DocId
@@ -97,8 +98,8 @@ def with_copies(
     """Yield for how many documents each kept one stands, after the other values of all documents if there are any."""
     copies = result.copies if values is not None else result.copies[result.keep]
     others = repeat(None) if values is None else values
-    for first in range(0, len(copies), MAX_ROWS):
-        for number, row in zip(copies[first : first + MAX_ROWS].tolist(), others):
+    for part in parts(copies):
+        for number, row in zip(part.tolist(), others):
             yield *(row or [None] * num_values), str(number).encode() if number else None
 
 
@@ -112,8 +113,7 @@ def _kept_cells(
     table = result.removed
     new = is_new(table)
     ids, old = texts.ids(np.concatenate([others, table["kept"][new]])), against.ids(table["kept"][~new])
-    for first in range(0, len(table), MAX_ROWS):
-        rows = table[first : first + MAX_ROWS]
+    for rows in parts(table):
         cells = [_of_kept(rows, ids.of, old.of), [repr(one).encode() for one in rows["similarity"].tolist()]]
         yield rows, ids, cells + _sides(rows)
 
@@ -126,6 +126,11 @@ def _of_kept(
     new = is_new(rows)
     found[new], found[~new] = of_new(rows["kept"][new]), of_old(rows["kept"][~new])
     return list(found)
+
+
+def parts(table: Array) -> Iterator[Array]:
+    """Yield the rows of a table, not too many at once."""
+    return (table[first : first + MAX_ROWS] for first in range(0, len(table), MAX_ROWS))
 
 
 def is_new(rows: Removed) -> Flags:
@@ -166,8 +171,7 @@ def copies_rows(
         yield from zip(ids, (b"%d" % number for number in result.copies[positions].tolist()), seen)
     table = result.old_copies
     old = against.ids(table["kept"])
-    for first in range(0, len(table), MAX_ROWS):
-        rows = table[first : first + MAX_ROWS]
+    for rows in parts(table):
         numbers = (b"%d" % number for number in rows["copies"].tolist())
         yield from zip(old.of(rows["kept"]), numbers, against.files_of(rows["kept"]))
 
@@ -177,8 +181,7 @@ def span_rows(found: lsh.Passages, texts: TextStream, old: TextStream) -> Iterat
     table = found.spans
     new = is_new(table)
     ids, others = texts.ids(np.concatenate([table["document"], table["kept"][new]])), old.ids(table["kept"][~new])
-    for first in range(0, len(table), MAX_ROWS):
-        rows = table[first : first + MAX_ROWS]
+    for rows in parts(table):
         start, end, kept_start = ([b"%d" % at for at in rows[name].tolist()] for name in ("start", "end", "kept_start"))
         cells = [ids.of(rows["document"]), start, end, _of_kept(rows, ids.of, others.of), kept_start]
         yield from zip(*cells, *_sides(rows))
@@ -188,8 +191,7 @@ def hit_rows(found: lsh.Contained, texts: TextStream, items: TextStream) -> Iter
     """Yield the id of the text, of several files that of the item, its id, containment, start, end, shared shingles."""
     hits = found.hits
     ids, others = texts.ids(hits["text"]), items.ids(hits["item"])
-    for first in range(0, len(hits), MAX_ROWS):
-        rows = hits[first : first + MAX_ROWS]
+    for rows in parts(hits):
         cells = [ids.of(rows["text"]), *_items(rows["item"], items, others)]
         cells.append([repr(one).encode() for one in rows["containment"].tolist()])
         yield from zip(*cells, *([b"%d" % at for at in rows[name].tolist()] for name in ("start", "end", "shared")))

@@ -296,7 +296,7 @@ def test_a_file_that_another_process_cuts(monkeypatch, tmp_path):
     ],
 )
 def test_sizes_of_memory(value, size):
-    assert memory_size("max_memory", value) == size
+    assert memory_size(value) == size
 
 
 @pytest.mark.parametrize("value", ["", "0", "-5", "2GBB", "GB", "two", "1e9", 1.5, True, b"2GB"])

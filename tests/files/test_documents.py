@@ -19,6 +19,13 @@ def test_texts_and_ids(tmp_path, format, mark, packed):
     assert read(path) == list(zip(IDS[format], TEXTS[format], strict=True))
 
 
+def test_compressed_json_is_lines_of_json(tmp_path):
+    """A plain file of JSON is mostly one value."""
+    path = file_of(tmp_path, "in.json.gz", pack(b"".join(DOCUMENTS["jsonl"]), "gz"))
+    assert read(path) == list(zip(IDS["jsonl"], TEXTS["jsonl"]))
+    assert "the ending of its name must say its format" in refusal(file_of(tmp_path, "in.json", b"[]"))
+
+
 @pytest.mark.few(4)
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("count", [15_000, pytest.param(100_000, marks=pytest.mark.slow)])

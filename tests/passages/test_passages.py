@@ -296,7 +296,7 @@ print(peak() - before - found.spans.nbytes)
 """
     result = process(Path(), python=["-c", program])
     assert result.returncode == 0, result.stderr
-    assert int(result.stdout) < memory_size("max_memory", max_memory) + 70_000_000
+    assert int(result.stdout) < memory_size(max_memory) + 70_000_000
 
 
 @pytest.mark.parametrize("keep", ["last", "longest"])

@@ -291,6 +291,7 @@ def main() -> None:
     path = options.folder / "contained.json"
     content: dict[str, Any] = json.loads(path.read_text()) if path.exists() and set(parts) != set(PARTS) else {}
     content.pop("machine", None)
+    content["machines"] = {**content.get("machines", {}), **dict.fromkeys(parts, harness.machine())}
     planted = make_corpus(options.pages, options.items)
     content["data"] = {
         "name": "sentences of Reuters-21578 with planted runs of articles2500",

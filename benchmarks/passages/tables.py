@@ -100,13 +100,16 @@ def contained_table(result: Result) -> str:
             speed.append([f"{one['n']} {unit}", *cells])
     head = ["shingles", "items", "MB/s, one thread", "two threads, wall time", "time to that for few made items"]
     head += ["shingles in the table", "seconds to build it", "peak memory"]
+    on = {part: where({"machine": machine}) for part, machine in result["machines"].items()}
     return "\n\n".join(
         [
-            f"{where(result)}. {about}",
+            f"{on['quality']}. {about}",
             found_table,
-            f"{result['speed'][0]['bytes'] / 1e6:.0f} MB of pages without planted items; the best of several runs:",
+            f"{result['speed'][0]['bytes'] / 1e6:.0f} MB of pages without planted items; the best of several runs "
+            f"({on['speed']}):",
             table(head, speed),
-            "Other rules and tools, one thread, each once, from JSON lines to pairs of a page and an item:",
+            "Other rules and tools, one thread, each once, from JSON lines to pairs of a page and an item "
+            f"({on['peers']}):",
             _other_rules(result, levels),
         ]
     )

@@ -9,7 +9,8 @@
 #    AArch64, built by gcc: ROUNDS rounds (default 20) from SEED (default 1) on, and the inputs of tests/fuzz/segments.json.
 #
 # Needs a Debian system; installs the compilers and qemu-user with apt-get if they are missing, and ziglang and Cython with
-# pip into a temporary environment. The variable PYTHON names the interpreter (default: python3), which needs its headers.
+# pip into a temporary environment. The variable PYTHON names the interpreter (default: python3), which needs its headers
+# (not those of Debian's python3-dev, whose pyconfig.h refuses other systems).
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

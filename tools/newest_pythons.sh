@@ -4,6 +4,7 @@
 # Default: 3.14, 3.14t and 3.15. The tests run in a folder with that distribution (debootstrap and chroot, about 2 GB),
 # with the packages of the extra `test` that exist for it. Needs Debian, root, and half an hour. Works in a temporary
 # folder. 3.14t is the free-threaded build, which Debian has not: it is built from the source of a package, WITHOUT_GIL.
+# If tests fail on one, those of the others run, too.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,6 +19,7 @@ WITHOUT_GIL=${WITHOUT_GIL:-3.14.7} # a version whose source the mirror has
 PACKAGES=(pyarrow pandas polars duckdb zstandard matplotlib tqdm "fsspec[http]")
 pythons=("$@")
 [ $# -gt 0 ] || pythons=(3.14 3.14t 3.15)
+failed=()
 
 # within COMMAND...: run a command in the other distribution
 within() {
@@ -63,6 +65,7 @@ for name in "${pythons[@]}"; do
     "${pip[@]}" /lsh
     within "/venv-$name/bin/python" -c 'import sys, numpy, lsh; print(sys.version, "GIL:", sys._is_gil_enabled(), "numpy", numpy.__version__, lsh.__file__)'
     within sh -c "cd /data && /venv-$name/bin/python -m pytest -q -p no:cacheprovider \
-        -c /lsh/pyproject.toml --rootdir /lsh -n $(nproc) /lsh/tests"
+        -c /lsh/pyproject.toml --rootdir /lsh -n $(nproc) /lsh/tests" || failed+=("$name")
 done
 section ""
+[ ${#failed[@]} -eq 0 ] || { echo "tests failed on CPython ${failed[*]}" >&2; exit 1; }

@@ -150,9 +150,6 @@ def test_no_file_is_left_open(tmp_path, form):
     assert (result.returncode, result.stderr.count(b"\n")) == (0, 2), result.stderr
 
 
-# Standard streams.
-
-
 @pytest.mark.slow
 def test_input_that_can_be_read_once(tmp_path):
     """A pipe that has a path, such as the one of the shell's <(...)."""
@@ -220,9 +217,6 @@ def test_a_closed_standard_stream_is_an_error(news, arguments, closed, code):
     assert result.returncode == code
     assert result.stderr.startswith(b"lsh: error: " if code else b"")
     assert set(contents(news)) == ({"news.txt"} if code else {"news.txt", "out.txt"})
-
-
-# Signals.
 
 
 @pytest.mark.few(1)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from lsh.base import threads
 
-WAITING = 4  # items, such as blocks of documents, that wait at most; at least 2: one item and the end
+WAITING = 4  # items, such as blocks of documents, that wait at most
 
 Item = TypeVar("Item")
 Prefetched = tuple[Item] | BaseException | None  # an item, the error that ended them, or their end
@@ -29,33 +29,47 @@ def prefetched(items: Iterable[Item]) -> Iterator[Item]:
     >>> list(prefetched(range(3)))
     [0, 1, 2]
     """
-    waiting: queue.Queue[Prefetched[Item]] = queue.Queue(WAITING)
+    # An interrupt within queue.Queue can leave its lock held, or its reader asleep; not within a SimpleQueue.
+    waiting: queue.SimpleQueue[Prefetched[Item]] = queue.SimpleQueue()
+    places: queue.SimpleQueue[None] = queue.SimpleQueue()  # for items; each takes one until it is used
+    for _ in range(WAITING):
+        places.put(None)
     stopped = threading.Event()
-    thread = threads.started(_fill, waiting, iter(items), stopped, daemon=True)
-    if thread is None:
-        yield from items
-        return
+    thread = None
     try:
+        thread = threads.started(_fill, waiting, places, iter(items), stopped, daemon=True)
+        if thread is None:
+            yield from items
+            return
         while (one := waiting.get()) is not None:
+            places.put(None)
             if isinstance(one, BaseException):
                 raise one
             yield one[0]
     finally:
         stopped.set()
-        while not waiting.empty():  # so that the thread can put its last item
+        places.put(None)  # so that the thread sees it, also one whose start was interrupted
+        if thread is not None:
+            thread.join()
+        while not waiting.empty():  # what holds this frame shall not hold items
             waiting.get()
-        thread.join()
 
 
-def _fill(waiting: queue.Queue[Prefetched[Item]], items: Iterator[Item], stopped: threading.Event) -> None:
+def _fill(
+    waiting: queue.SimpleQueue[Prefetched[Item]],
+    places: queue.SimpleQueue[None],
+    items: Iterator[Item],
+    stopped: threading.Event,
+) -> None:
     """Put the items into the queue, then None or the error that was raised; close the iterator."""
     last: BaseException | None = None
     try:
         try:
             for item in items:
-                waiting.put((item,))
+                places.get()
                 if stopped.is_set():
                     return
+                waiting.put((item,))
         finally:
             close = getattr(items, "close", None)
             if close is not None:

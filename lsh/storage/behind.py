@@ -14,7 +14,7 @@ from typing import Any
 from lsh.base import threads
 
 PIECE = 1 << 18  # bytes that are handed to the thread at once
-WAITING = 4  # pieces that wait at most; a piece that is longer than all of these waits alone
+WAITING = 4  # pieces that wait at most; one that is longer than all of these is written by the caller
 
 
 class WriteBehind:
@@ -32,13 +32,19 @@ class WriteBehind:
         self._write = write
         self._pieces: list[bytes] = []
         self._size = 0
-        self._waiting: queue.Queue[bytes | None] = queue.Queue(WAITING)
+        # An interrupt within queue.Queue can leave its lock held, or its reader asleep; not within a SimpleQueue.
+        self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._places: queue.SimpleQueue[None] = queue.SimpleQueue()  # for pieces; each takes one until it is written
+        for _ in range(WAITING):
+            self._places.put(None)
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
     def write(self, data: Any) -> None:
         """Write bytes, or the bytes of a buffer, which may change afterwards."""
         piece = bytes(data)
+        if len(piece) >= PIECE and self._pieces:  # what is long is not copied
+            self._hand_over()
         self._pieces.append(piece)
         self._size += len(piece)
         if self._size >= PIECE:
@@ -59,14 +65,28 @@ class WriteBehind:
         """Let the thread write what was collected; without a thread where none can be started."""
         self._raise()
         data = self._taken()
-        if self._thread is None:
-            self._thread = threads.started(self._run, daemon=True)
-        if self._thread is None:
-            self._write(data)
-            return
-        self._waiting.put(data)
-        if len(data) > WAITING * PIECE:
-            self._waiting.join()
+        try:
+            if self._thread is None:
+                self._thread = threads.started(self._run, daemon=True)
+            if self._thread is None:
+                self._write(data)
+            elif len(data) > WAITING * PIECE:
+                self._wait_for_all()
+                self._raise()
+                self._write(data)
+            else:
+                self._places.get()
+                self._waiting.put(data)
+        except BaseException as error:  # an interrupt, too: a piece is missing
+            self._error = self._error or error
+            raise
+
+    def _wait_for_all(self) -> None:
+        """Wait until the thread has written all pieces."""
+        for _ in range(WAITING):
+            self._places.get()
+        for _ in range(WAITING):
+            self._places.put(None)
 
     def _taken(self) -> bytes:
         """Return what was collected."""
@@ -80,18 +100,19 @@ class WriteBehind:
             raise self._error
 
     def _end(self) -> None:
-        """End the thread."""
+        """End the thread, also one whose start was interrupted, so that it is not known."""
+        self._waiting.put(None)
         if self._thread is not None:
-            self._waiting.put(None)
             self._thread.join()
             self._thread = None
 
     def _run(self) -> None:
-        """Write pieces until None comes; after an error take them only, so that `put` does not wait."""
+        """Write pieces until None comes; after an error take them only, so that their places become free."""
         while (data := self._waiting.get()) is not None:
             if self._error is None:
                 try:
                     self._write(data)
                 except BaseException as error:
                     self._error = error
-            self._waiting.task_done()
+            del data  # it may be long
+            self._places.put(None)

@@ -115,9 +115,11 @@ class Target:
             self._sink.commit()
 
     def __exit__(self, *error: object) -> None:
-        if self._behind is not None:
-            self._behind.stop()
-        self._sink.discard()
+        try:
+            if self._behind is not None:
+                self._behind.stop()
+        finally:  # after an interrupt, too
+            self._sink.discard()
 
 
 class FolderTarget:

@@ -1,9 +1,15 @@
 """Writing in a thread, a few pieces behind."""
 
+import signal
 import threading
+import time
+from collections import deque
+from contextlib import suppress
+from itertools import count
 
 import pytest
 
+from lsh.base.prefetch import prefetched
 from lsh.storage import behind
 
 
@@ -17,7 +23,7 @@ def test_all_bytes_in_order(sizes):
         changed[:] = b"x" * len(changed)
     writer.finish()
     assert b"".join(found) == b"".join(data)
-    assert (max(map(len, found)) > behind.PIECE) == (max(sizes, default=0) > behind.PIECE)
+    assert [len(one) for one in found if len(one) > behind.PIECE] == [one for one in sizes if one > behind.PIECE]
 
 
 def test_an_error_is_raised_once_more_and_ends_writing():
@@ -35,3 +41,32 @@ def test_an_error_is_raised_once_more_and_ends_writing():
     writer.stop()
     assert calls == [behind.PIECE]
     assert threading.active_count() == before
+
+
+def write_on():
+    writer = behind.WriteBehind(len)
+    try:
+        while True:
+            writer.write(bytes(behind.PIECE))
+    finally:
+        writer.stop()
+
+
+def read_on():
+    deque(prefetched(count()), 0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no such timer")
+@pytest.mark.parametrize("work", [write_on, read_on])
+def test_an_interrupt_at_any_moment_does_not_hang(work):
+    previous, before = signal.signal(signal.SIGALRM, signal.default_int_handler), threading.active_count()
+    for number in range(300):
+        signal.setitimer(signal.ITIMER_REAL, 1e-3 + number * 1e-6, 20)  # the second one ends what hangs
+        started = time.monotonic()
+        with suppress(KeyboardInterrupt):
+            work()
+        assert time.monotonic() - started < 15
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, previous)
+    while threading.active_count() > before and time.monotonic() - started < 5:  # a start was interrupted
+        time.sleep(0.01)

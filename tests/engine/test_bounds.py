@@ -210,9 +210,6 @@ def test_documents_that_may_have_a_near_duplicate_need_memory(monkeypatch, keep,
     assert len(find(max_memory=bound)) == 40_000
 
 
-# The folder of temporary files.
-
-
 @pytest.fixture
 def small(monkeypatch) -> list[str | None]:
     """Write columns in small chunks; the folder of each temporary file that is made."""

@@ -39,9 +39,6 @@ def test_long_document(tmp_path, format, packed, count):
     assert kept(path, [False, True], tmp_path / f"out.{format}") == HEADS.get(format, b"") + line
 
 
-# Encodings.
-
-
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-be", "utf-32", "utf-8-sig", "cp037"])
 @pytest.mark.parametrize("size", [4, 5, 1 << 20])
@@ -68,9 +65,6 @@ def test_text_that_is_not_of_the_encoding_and_unknown_encodings(tmp_path):
     for encoding in ("klingon", "base64", "rot13", ""):
         with pytest.raises(ValueError, match="encoding"):
             files.Documents(path, encoding=encoding)
-
-
-# Bad lines.
 
 
 @pytest.mark.parametrize(
@@ -113,9 +107,6 @@ def test_truncated_text_is_read_to_its_end_or_refused(tmp_path):
             else:
                 whole = [len(found), max(len(found) - 1, 0)]
                 assert any(found[:count] == TEXTS[format][:count] for count in whole)
-
-
-# Several files.
 
 
 @pytest.mark.parametrize("format", DOCUMENTS)
@@ -164,9 +155,6 @@ def test_files_that_do_not_go_together(tmp_path):
         files.Documents([])
     little, big = (file_of(tmp_path, f"{e}.txt", "\ufeffa\n".encode(f"utf-16-{e}")) for e in ["le", "be"])
     assert "utf-16-be" in refusal([little, big], encoding="utf-16")
-
-
-# By the command: a format from end to end, and the message for a bad line.
 
 
 def test_a_message_is_one_printable_line(tmp_path):

@@ -120,9 +120,6 @@ def test_bad_files_of_a_folder(corpus, tmp_path):
     assert (tmp_path / "rejects").read_bytes() == b"bad.gz\nbad.txt\n"
 
 
-# Links, pipes and sockets.
-
-
 @pytest.fixture
 def linked(tmp_path):
     """A folder ``in``; ``outside`` has files and folders that it may link to."""
@@ -202,9 +199,6 @@ def test_pipes_and_sockets_of_a_folder_are_counted_in_a_note(shards, tmp_path, m
     assert columns.startswith("text: field 'text'")
     assert counts.startswith("1 document, 0 removed")
     assert "1 hidden file not read" in counts
-
-
-# Folders of data files.
 
 
 @pytest.fixture

@@ -35,9 +35,6 @@ def heights(ax) -> list[float]:
     return [bar.get_height() for bar in ax.patches]
 
 
-# The documented behaviour of each function.
-
-
 @pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
 def test_axes_are_new_or_those_given(pyplot, draw):
     before = dict(pyplot.matplotlib.rcParams)
@@ -93,9 +90,6 @@ def test_a_matrix_of_two_collections_and_its_scale(pyplot):
     scale = [other for other in ax.figure.axes if other is not ax]
     assert [other.get_ylabel() for other in scale] == ["Jaccard similarity"]
     assert [other.get_ylim() for other in scale] == [(0, 1)]
-
-
-# Bad arguments are refused before anything is drawn.
 
 
 @pytest.mark.parametrize(

@@ -106,9 +106,6 @@ def test_keys_against_twin(dtype, widths):
         assert keys.T.tolist() == [reference.band_keys(row, widths) for row in rows.tolist()]
 
 
-# Bad input.
-
-
 @pytest.mark.parametrize("door", [Bands(20, 5).probability, lsh.plan().recall_at])
 def test_probability_needs_a_similarity(door):
     for bad in (-0.1, 1.1, float("nan"), [0.5, 2], 10**400, [0.5, 10**400]):

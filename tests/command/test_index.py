@@ -349,9 +349,6 @@ def test_info_is_printed(tmp_path):
         assert set(expected) <= set(done(tmp_path, "index", "info", name).decode().splitlines())
 
 
-# Resuming.
-
-
 @pytest.fixture
 def small_steps(monkeypatch):
     """Commit after each block; blocks have few documents."""

@@ -135,8 +135,6 @@ def test_mapped_files_take_little_memory(tmp_path):
     assert loaded <= 32 * (1 << 17)
 
 
-# The least bound.
-
 SO_FAR = "documents read so far, 24 bytes each"
 ENOUGH = "^max_memory must be 480KB or more for"
 

@@ -79,9 +79,6 @@ def test_ranges_of_a_file(made, size):
     assert all(after - before > inputs.MAX_GAP for (_, before), (after, _) in pairwise(reads))  # all of one MAX_READ
 
 
-# ---- files ----
-
-
 @pytest.fixture(params=[True, False], ids=["small", "usual"])
 def sizes(request, monkeypatch):
     """Blocks and reads that are small, and those of a program."""

@@ -135,9 +135,6 @@ def test_a_browser_shows_it(tmp_path, width, scheme, kind):
     assert colour == {"light": "rgb(251, 250, 248)", "dark": "rgb(22, 24, 28)"}[scheme]
 
 
-# Items within texts.
-
-
 QUESTION = "how far is <b>the &amp; größer</b> harbour 😀 from the old town, and who built it"
 ITEMS = [QUESTION, "which ships of the line are in the harbour on sundays", "too short", "never asked by anyone at all"]
 ASKED = [

@@ -48,9 +48,6 @@ def formula(shingles: set[bytes], k: int, seed: int) -> list[int]:
     return row.tolist()
 
 
-# The bits equal those of the twin.
-
-
 NUMBERS = [*range(1, 35), *(63, 64, 65, 127, 128, 129, 256, 257, 1023, 4095, 4096)]
 
 

@@ -104,6 +104,11 @@ def split(block: bytes, newline: bytes) -> list[bytes]:
     return lines
 
 
+def without_end(line: bytes) -> bytes:
+    """Return a line without its line end."""
+    return line.removesuffix(b"\n").removesuffix(b"\r")
+
+
 def file_blocks(file: int, newline: bytes, begin: int) -> Iterator[bytes]:
     """Yield blocks of whole lines of a file, by its descriptor, from `begin` on; the last line may have no end.
 

@@ -583,11 +583,6 @@ def escaped(identity: bytes) -> bytes:
     return without_surrogates(identity)
 
 
-def without_end(line: bytes) -> bytes:
-    """Return a line without its line end."""
-    return line.removesuffix(b"\n").removesuffix(b"\r")
-
-
 def without_surrogates(identity: bytes) -> bytes:
     """Return an id with lone surrogates as JSON writes them; other bytes that are not UTF-8 stay."""
     if b"\xed" in identity:

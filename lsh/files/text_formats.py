@@ -28,7 +28,7 @@ from lsh.base.arrays import Array
 from lsh.base.errors import InputError, Parameter, Words, message, saying
 from lsh.base.wording import counted
 from lsh.files._fields import delimited_cells, json_fields
-from lsh.files.blocks import LineStream
+from lsh.files.blocks import LineStream, without_end
 from lsh.files.json_strings import shortened
 from lsh.files.readers import FieldColumns, Fields, RawRecord, Reader, Spans, joined, recoded
 from lsh.files.records import (
@@ -52,7 +52,6 @@ from lsh.files.records import (
     place_of,
     undecodable,
     utf8,
-    without_end,
     without_surrogates,
 )
 from lsh.text.batch import Batch

@@ -11,6 +11,9 @@ _Uint32 = np.ndarray[Any, np.dtype[np.uint32]]
 _Uint64 = np.ndarray[Any, np.dtype[np.uint64]]
 
 def pack_low_bits(rows: np.ndarray[Any, np.dtype[np.uint8]], bits: int) -> _Uint64: ...
+def rows_by_range(
+    keys: _Uint64, numbers: _Uint64, low_bits: _Uint64, chosen: _Int64, bits: int
+) -> tuple[_Uint64, _Int64]: ...
 
 @final
 class BucketFinder:

@@ -50,6 +50,52 @@ def pack_low_bits(rows not None, size_t bits):
     return packed.reshape(count, words)
 
 
+def rows_by_range(const uint64_t[:, ::1] keys not None, const uint64_t[::1] numbers not None,
+                  const uint64_t[:, ::1] low_bits not None, const int64_t[::1] chosen not None, int bits):
+    """Write a row for each band key of some documents, range by range.
+
+    Parameters
+    ----------
+    keys : numpy.ndarray
+        uint64, shape ``(bands, n)``.
+    numbers : numpy.ndarray
+        uint64, shape ``(n,)``: the second value of each row of a document.
+    low_bits : numpy.ndarray
+        uint64, shape ``(n, words)``: the values after it.
+    chosen : numpy.ndarray
+        int64: the documents, 0 to n - 1.
+    bits : int
+        The highest bits of a key are its range, 1 to 16 of them.
+
+    Returns
+    -------
+    rows : numpy.ndarray
+        uint64, shape ``(bands * len(chosen), 2 + words)``; those of a range by band, and in the order of `chosen`.
+    ends : numpy.ndarray
+        int64, shape ``(2 ** bits,)``: where the rows of each range end.
+    """
+    cdef Py_ssize_t bands = keys.shape[0], count = chosen.shape[0], words = low_bits.shape[1]
+    cdef Py_ssize_t band, i, word, shift = 64 - bits
+    cdef uint64_t *row
+    rows, ends = np.empty((bands * count, 2 + words), np.uint64), np.zeros(1 << bits, np.int64)
+    cdef uint64_t[:, ::1] out = rows
+    cdef int64_t[::1] sizes = np.zeros(1 << bits, np.int64), places = ends
+    with nogil:
+        for band in range(bands):
+            for i in range(count):
+                sizes[keys[band, chosen[i]] >> shift] += 1
+        for i in range(1, places.shape[0]):  # where each range begins, and then where it ends
+            places[i] = places[i - 1] + sizes[i - 1]
+        for band in range(bands):
+            for i in range(count):
+                row = &out[places[keys[band, chosen[i]] >> shift], 0]
+                places[keys[band, chosen[i]] >> shift] += 1
+                row[0], row[1] = keys[band, chosen[i]], numbers[chosen[i]]
+                for word in range(words):
+                    row[2 + word] = low_bits[chosen[i], word]
+    return rows, ends
+
+
 cdef class _Scratch:
     """The memory for the documents of one band."""
 

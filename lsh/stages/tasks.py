@@ -26,7 +26,7 @@ from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget
 from lsh.engine import dedup
 from lsh.engine.matching import Matching
 from lsh.links.comparing import keep_similar
-from lsh.links.grouping import Components, pack_low_bits
+from lsh.links.grouping import Components, pack_low_bits, rows_by_range
 from lsh.links.linking import LIMIT, buckets_of
 from lsh.sketch import sketch_filter
 from lsh.sketch.hasher import batch_extents, batch_fingerprints
@@ -97,19 +97,21 @@ def _links_of_buckets(rows: Array, low_bits: tuple[int, int]) -> tuple[Array, Ar
     return nodes[links[:, 1]], nodes[links[:, 0]], left_out
 
 
-def _scattered(rows: Array, bits: int, first: int) -> pa.RecordBatch:
-    """Return records for each range of 64-bit numbers: its number, and rows of uint64 that begin with such a number.
+def _records(rows: Array, ends: Array, first: int) -> Batches:
+    """Yield records of rows of uint64, which come range by range: the number of a range, and some of its rows.
 
-    The rows are in order of their ranges. A record has at most `RECORD_BYTES`, since Spark sends thousands of records
-    at once to a task.
+    A record has at most `RECORD_BYTES`, since Spark sends thousands of records at once to a task.
     """
-    ranges = (rows[:, 0] >> np.uint64(64 - bits)).astype(np.int32)
-    begins = np.concatenate([[True], ranges[1:] != ranges[:-1]])
-    begins[:: RECORD_BYTES // rows[0].nbytes] = True
-    starts = np.flatnonzero(begins)
-    offsets = (np.append(starts, len(rows)) * rows[0].nbytes).astype(np.int32)
-    data = pa.Array.from_buffers(pa.binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(rows)])
-    return pa.RecordBatch.from_arrays([pa.array(ranges[starts] + np.int32(first)), data], names=["range", "data"])
+    step = max(RECORD_BYTES // rows[0].nbytes, 1)
+    bounds = np.unique(np.concatenate([ends, np.arange(0, len(rows), step)]))  # the last one is len(rows)
+    numbers = np.searchsorted(ends, bounds[:-1], side="right").astype(np.int32) + np.int32(first)
+    most = MOST_BYTES // (step * rows[0].nbytes)
+    for start in range(0, len(numbers), most):
+        own = bounds[start : start + most + 1]
+        offsets = ((own - own[0]) * rows[0].nbytes).astype(np.int32)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(rows[own[0] : own[-1]])]
+        data = pa.Array.from_buffers(pa.binary(), len(own) - 1, buffers)
+        yield pa.RecordBatch.from_arrays([pa.array(numbers[start : start + most]), data], names=["range", "data"])
 
 
 def batches_of(texts: pa.Array, matching: Matching) -> Iterator[Batch]:
@@ -145,30 +147,21 @@ def fingerprint(
     the nodes of several texts of a million of keys, whose rows are there once. Range `NULLS` has the number of null
     texts.
     """
-    held: list[tuple[Array, Array, Array]] = []
+    held: list[tuple[Array, Array, Array]] = []  # nodes, keys and low bits
     bands, low_bits = matching.bands, matching.low_bits[0]
 
     def combined() -> Batches:
-        nodes, first, counts = np.unique(
-            np.concatenate([nodes for nodes, _, _ in held]), return_index=True, return_counts=True
-        )
-        keys = np.concatenate([keys for _, keys, _ in held], axis=1)[:, first]
-        low = np.concatenate([low for _, _, low in held])[first]
+        nodes, keys, low = (np.concatenate(parts, axis=axis) for parts, axis in zip(zip(*held), (0, 1, 0)))
         held.clear()
         if not len(nodes):
             return
-        rows = np.empty((keys.size, 2 + low.shape[1]), np.uint64)
-        order = np.argsort((keys.ravel() >> np.uint64(64 - bits)).astype(np.uint16), kind="stable")
-        owners = order % len(nodes)
-        rows[:, 0] = keys.ravel()[order]
-        rows[:, 1] = nodes.view(np.uint64)[owners]
-        rows[:, 2:] = low[owners]
-        step = max(MOST_BYTES // rows[0].nbytes, 1)
-        for start in range(0, len(rows), step):
-            yield _scattered(rows[start : start + step], bits, 0)
-        several = np.sort(nodes[counts > 1].view(np.uint64))
+        distinct, first, counts = np.unique(nodes, return_index=True, return_counts=True)
+        yield from _records(*rows_by_range(keys, nodes, low, first, bits), 0)
+        several = distinct[counts > 1]
         if len(several):
-            yield _scattered(np.stack([several, several], axis=1), bits, 1 << bits)
+            no_bits = np.empty((len(several), 0), np.uint64)
+            links = rows_by_range(several[None], several, no_bits, np.arange(len(several)), bits)
+            yield from _records(*links, 1 << bits)
 
     total = nulls = 0
     for records in batches:
@@ -181,7 +174,7 @@ def fingerprint(
                 low = pack_low_bits(fingerprints.astype(np.uint8), low_bits)
             nodes = nodes_of(batch)
             note(nodes)
-            held.append((nodes[keyed], bands.keys(fingerprints)[:, keyed], low[keyed]))
+            held.append((nodes[keyed].view(np.uint64), bands.keys(fingerprints).compress(keyed, axis=1), low[keyed]))
             total += held[-1][1].size * 8 * (2 + low.shape[1])
             if total >= CHUNK_BYTES:
                 yield from combined()

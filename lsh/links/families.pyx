@@ -1,14 +1,17 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Many documents that are kept and share their buckets with others, such as the texts of one template: families.
 
-A document is compared with all of a family at once; most are told apart in a few nanoseconds each. Documents are
+A document is compared with all of a family at once; most are told apart in a nanosecond each, or many together. Documents are
 numbers from 0 here, as in `comparing`.
 """
 
+cimport cython
+from libc.math cimport ceil, fmax
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
+from lsh cimport _kernels as c
 from lsh.links.comparing cimport Similarity
 from lsh.base.memory cimport resize
 
@@ -23,14 +26,23 @@ cdef enum:
     DENSE = 8  # a family is dense if one of so many, 1 / DENSE, passes the filter, and they are MIN_DENSE or more
     MIN_DENSE = 32
     DENSE_AGAIN = 64  # documents between two looks at this
+    LOOKED_AT = 1 << 12  # of a dense family, the latest documents
+    BLOCK = 64  # documents
+    LONG_LIST = 16  # documents; longer lists may be left out
+    LIST_STEP = 2  # times the work for a document of a block
 
 cdef uint64_t SPREAD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio
 cdef double UNKNOWN_SIZE = -1e18  # of a text whose shingles are not all in memory: it may be similar to any other one
 
 
+cdef inline size_t _home(const TokenTable *table, uint64_t token) noexcept nogil:
+    """The slot at which the search for a shingle begins."""
+    return <size_t> (token * SPREAD >> 20) & table.mask
+
+
 cdef size_t _slot(const TokenTable *table, uint64_t token) noexcept nogil:
     """The slot of a shingle, or the free one where it belongs."""
-    cdef size_t at = <size_t> (token * SPREAD >> 20) & table.mask
+    cdef size_t at = _home(table, token)
     while table.slots[at].value and table.slots[at].token != token:
         at = (at + 1) & table.mask
     return at
@@ -62,6 +74,12 @@ cdef int _by_count(const void *a, const void *b) noexcept nogil:
     return (first.token > second.token) - (first.token < second.token)
 
 
+cdef int _by_length(const void *a, const void *b) noexcept nogil:
+    cdef uint32_t first = (<const List *> a).count, second = (<const List *> b).count
+    return (first < second) - (first > second)
+
+
+@cython.final
 cdef class Family:
     """Documents that are kept, with which many others are compared, such as the texts of one template.
 
@@ -69,7 +87,9 @@ cdef class Family:
     time. Where most of them pass, as those of one template that is nearly as long as the texts, their shingles are
     mostly common to many. The common ones are bits, so that an AND and a count of bits tell how many of them two
     documents share. The others are rare: the documents that have one are listed. Both together are how many shingles
-    two documents share, or a little more, as hashes tell them apart.
+    two documents share, or a little more, as hashes tell them apart. Two documents without a common rare shingle share
+    no more than the common ones of either, which is mostly too few for their sizes: those that are listed with no rare
+    shingle of a document are passed over by blocks.
 
     Parameters
     ----------
@@ -95,14 +115,17 @@ cdef class Family:
         free(self.bitmaps)
         free(self.low_bits)
         free(self.kept)
+        free(self.blocks)
         free(self.postings)
         free(self.bitmap)
         free(self.tokens)
+        free(self.lists)
+        free(self.begun)
 
     cdef size_t num_bytes(self) noexcept nogil:
         """The memory that it takes."""
         return ((self.seen_mask + 1) // 4 + (self.common.mask + self.rare.mask + 2) * sizeof(Token)
-                + self.room_kept * (sizeof(Kept) + sizeof(int32_t)
+                + self.room_kept * (sizeof(Kept) + sizeof(Block) // BLOCK + sizeof(int32_t)
                                     + (self.words + self.low_words * self.bits) * sizeof(uint64_t))
                 + self.room_postings * sizeof(Posting))
 
@@ -136,7 +159,7 @@ cdef class Family:
                 for i in range(count):
                     at = _slot(&counts, tokens[i])
                     counts.used += counts.slots[at].value == 0
-                    counts.slots[at] = Token(tokens[i], counts.slots[at].value + 1)
+                    counts.slots[at] = Token(tokens[i], counts.slots[at].value + 1, 0)
                 sampled += 1
                 document += step
             for i in range(counts.mask + 1):
@@ -149,7 +172,7 @@ cdef class Family:
             _resize_table(&self.common, found)
             for i in range(found):
                 self.common.slots[_slot(&self.common, counts.slots[i].token)] = Token(counts.slots[i].token,
-                                                                                      <uint32_t> i + 1)
+                                                                                      <uint32_t> i + 1, 0)
         finally:
             free(counts.slots)
         return 0
@@ -188,9 +211,11 @@ cdef class Family:
         tokens = self._tokens_of(document, &count)
         if count > self.room_tokens:
             self.tokens = <uint64_t *> resize(self.tokens, count, sizeof(uint64_t))
+            self.lists = <List *> resize(self.lists, count, sizeof(List))
+            self.begun = <uint32_t *> resize(self.begun, count + 1, sizeof(uint32_t))
             self.room_tokens = count
         memset(self.bitmap, 0, self.words * sizeof(uint64_t))
-        self.num_tokens = self.zeros = 0
+        self.num_tokens = self.num_common = self.zeros = 0
         self.size = UNKNOWN_SIZE
         if tokens != NULL:
             self.size = <double> count
@@ -203,6 +228,7 @@ cdef class Family:
             bit = self.common.slots[_slot(&self.common, tokens[i])].value
             if bit and not self.bitmap[(bit - 1) // 64] >> (bit - 1) % 64 & 1:
                 self.bitmap[(bit - 1) // 64] |= <uint64_t> 1 << (bit - 1) % 64
+                self.num_common += 1
                 continue
             at = <size_t> (tokens[i] * SPREAD >> 16) & self.seen_mask
             if bit or self.seen[at // 32] >> 2 * (at % 32) & 2:  # or it has a common hash for the second time
@@ -221,10 +247,11 @@ cdef class Family:
         if self.num_kept + 1 >= self.room_kept:
             self.room_kept = 2 * self.room_kept + 256
             self.kept = <Kept *> resize(self.kept, self.room_kept, sizeof(Kept))
+            self.blocks = <Block *> resize(self.blocks, self.room_kept // BLOCK + 1, sizeof(Block))
             self.low_bits = <uint64_t *> resize(self.low_bits, self.room_kept * self.low_words * self.bits,
                                                 sizeof(uint64_t))
         self._pack(document)
-        self.kept[self.num_kept] = Kept(document, 0, 0.0)
+        self.kept[self.num_kept] = Kept(document, 0, 0.0, 0)
         self.num_kept += 1
         return self._map_all() if self.is_dense else 0  # mostly its shingles are here, as it was compared by them
 
@@ -234,15 +261,23 @@ cdef class Family:
         `is_dense` tells afterwards whether they were found by shingles; if not, they passed the filter.
         """
         cdef Py_ssize_t count = 0
+        cdef size_t first = 0
         self.asked += 1
-        if not self.is_dense or self.asked % DENSE_AGAIN == 0:
-            count = self._passing(document, found)
-            self.is_dense = <size_t> count * DENSE >= self.num_kept and count >= MIN_DENSE
+        if self.is_dense and self.asked % DENSE_AGAIN == 0:
+            first = self.num_kept - min(self.num_kept, <size_t> LOOKED_AT)
+            self._look(self._passing(document, first, found), first)
+        if not self.is_dense:
+            count = self._passing(document, 0, found)
+            self._look(count, 0)
         return self._by_shingles(document, min_similarity, found) if self.is_dense else count
 
-    cdef Py_ssize_t _passing(self, int32_t document, int32_t *found) except -1 nogil:
-        """Find those that get past the filter."""
-        cdef size_t i = 0, size = self.low_words * self.bits
+    cdef void _look(self, Py_ssize_t passed, size_t first) noexcept nogil:
+        """Note whether the family is dense, by how many from `first` on passed the filter."""
+        self.is_dense = <size_t> passed * DENSE >= self.num_kept - first and passed >= MIN_DENSE
+
+    cdef Py_ssize_t _passing(self, int32_t document, size_t first, int32_t *found) except -1 nogil:
+        """Find those from `first` on that get past the filter."""
+        cdef size_t i = first, size = self.low_words * self.bits
         cdef Py_ssize_t count = 0
         cdef size_t max_different = self.similarity.k - min(self.similarity.min_equal, self.similarity.k)
         self._pack(document)
@@ -253,12 +288,13 @@ cdef class Family:
                 found[count] = self.kept[i].document
                 count += self.similarity.passes(document, found[count])
                 i += 1
-        self.similarity._worked(self.num_kept * LOW_BITS_WORK)
+        self.similarity._worked((self.num_kept - first) * LOW_BITS_WORK)
         return count
 
     cdef int _map(self, int32_t document, size_t i) except -1 nogil:
         """Make the bitmap of a document that is kept, and list it at its rare shingles."""
         cdef size_t at, room, k
+        cdef Block *block = self.blocks + i // BLOCK
         self._load(document)
         if self.num_postings + self.num_tokens > self.room_postings:
             room = 2 * (self.num_postings + self.num_tokens)
@@ -270,9 +306,11 @@ cdef class Family:
             self.rare.used += self.rare.slots[at].value == 0
             self.postings[self.num_postings] = Posting(<uint32_t> i, self.rare.slots[at].value)
             self.num_postings += 1
-            self.rare.slots[at] = Token(self.tokens[k], <uint32_t> self.num_postings)
+            self.rare.slots[at] = Token(self.tokens[k], <uint32_t> self.num_postings, self.rare.slots[at].count + 1)
         memcpy(self.bitmaps + i * self.words, self.bitmap, self.words * sizeof(uint64_t))
-        self.kept[i].size = self.size
+        self.kept[i].size, self.kept[i].common = self.size, self.num_common
+        block.min_size = min(self.size, block.min_size) if i % BLOCK else self.size
+        block.max_common = max(self.num_common, block.max_common) if i % BLOCK else self.num_common
         return 0
 
     cdef int _map_all(self) except -1 nogil:
@@ -290,27 +328,101 @@ cdef class Family:
             self.num_mapped += 1
         return 0
 
+    cdef double _lacking(self, double size, size_t common, double share) noexcept nogil:
+        """How many rare shingles the loaded document and one of these shingles have to share for that part of all."""
+        return share * (self.size + size) - <double> (min(self.num_common, common) + self.zeros) - 1.0
+
+    cdef bint _has_enough(self, const Kept *one, size_t more, double share) noexcept nogil:
+        """Whether the loaded document and another one share that part of their shingles, by their bits; or a few more.
+        """
+        cdef double lacking = self._lacking(one.size, one.common, share)
+        cdef size_t common
+        if <double> (one.rare + more) < lacking:
+            return False
+        common = self.similarity.kernels.count_common(self.bitmap, self.bitmaps + (one - self.kept) * self.words,
+                                                      self.words)
+        return <double> (one.rare + more) >= self._lacking(one.size, common, share)
+
+    cdef size_t _find_lists(self, size_t *num_long) noexcept nogil:
+        """Find the lists of the rare shingles of the loaded document, the long ones first; returns how many there are.
+        """
+        cdef size_t i, count = 0
+        cdef const Token *slot
+        num_long[0] = 0
+        for i in range(self.num_tokens):  # what is read next waits for memory, so all of it is asked for first
+            c.lsh_prefetch(&self.rare.slots[_home(&self.rare, self.tokens[i])])
+        for i in range(self.num_tokens):
+            slot = &self.rare.slots[_slot(&self.rare, self.tokens[i])]
+            if slot.value:
+                c.lsh_prefetch(&self.postings[slot.value - 1])
+                self.lists[count] = List(slot.value, slot.count)
+                if slot.count > LONG_LIST:
+                    self.lists[count], self.lists[num_long[0]] = self.lists[num_long[0]], self.lists[count]
+                    num_long[0] += 1
+                count += 1
+        qsort(self.lists, num_long[0], sizeof(List), _by_length)
+        return count
+
+    cdef size_t _num_left_out(self, size_t num_long, double share) noexcept nogil:
+        """How many of the longest lists need not be read, as documents that share no other shingle have too few then.
+
+        Some blocks have a document that may share enough all the same. They are looked at, so that more lists are left
+        out where that takes longer.
+        """
+        cdef size_t i, best = 0
+        cdef double lacking, work = 0.0, least = 0.0
+        memset(self.begun, 0, (num_long + 1) * sizeof(uint32_t))
+        for i in range((self.num_kept + BLOCK - 1) // BLOCK):
+            lacking = self._lacking(self.blocks[i].min_size, self.blocks[i].max_common, share)
+            if lacking <= <double> num_long:
+                self.begun[<size_t> ceil(fmax(lacking, 0.0))] += 1
+        for i in range(1, num_long + 1):
+            work += <double> BLOCK * self.begun[i] - LIST_STEP * <double> self.lists[i - 1].count
+            if work < least:
+                best, least = i, work
+        return best
+
     cdef Py_ssize_t _by_shingles(self, int32_t document, double min_similarity, int32_t *found) except -1 nogil:
         """The same, by bounds for the shingles that they share."""
-        cdef size_t i, listed = 0
-        cdef uint32_t at
+        cdef size_t i, k, lists, num_long, going_on, left_out, listed = 0, asked = 0, touched = 0, total
+        cdef Posting posting
         cdef Py_ssize_t count = 0
         cdef double share = min_similarity / (1.0 + min_similarity)  # of the shingles of both, which both have then
         cdef Kept *one
         self._map_all()
         self._load(document)
-        for i in range(self.num_tokens):
-            at = self.rare.slots[_slot(&self.rare, self.tokens[i])].value
-            while at:
-                self.kept[self.postings[at - 1].kept].rare += 1
-                at = self.postings[at - 1].following
-                listed += 1
-        for i in range(self.num_kept):
-            one = &self.kept[i]
+        lists = self._find_lists(&num_long)
+        left_out = self._num_left_out(num_long, share)
+        lists -= left_out
+        memmove(self.lists, self.lists + left_out, lists * sizeof(List))
+        while lists:
+            listed += lists
+            going_on = 0
+            for i in range(lists):
+                posting = self.postings[self.lists[i].head - 1]
+                one = self.kept + posting.kept
+                if one.rare == 0:
+                    found[touched] = <int32_t> posting.kept
+                    touched += 1
+                one.rare += 1
+                if posting.following:
+                    self.lists[going_on].head = posting.following
+                    c.lsh_prefetch(&self.postings[posting.following - 1])
+                    going_on += 1
+            lists = going_on
+        total = touched
+        for i in range((self.num_kept + BLOCK - 1) // BLOCK):
+            if self._lacking(self.blocks[i].min_size, self.blocks[i].max_common, share) <= <double> left_out:
+                asked += BLOCK
+                for k in range(i * BLOCK, min((i + 1) * BLOCK, self.num_kept)):
+                    if self.kept[k].rare == 0 and self._has_enough(&self.kept[k], left_out, share):
+                        found[total] = self.kept[k].document
+                        total += 1
+        for i in range(touched):
+            one = self.kept + found[i]
             found[count] = one.document
-            count += (<double> (self.similarity.kernels.count_common(self.bitmap, self.bitmaps + i * self.words,
-                                                                     self.words) + one.rare + self.zeros) + 1.0
-                      >= share * (self.size + one.size))
+            count += self._has_enough(one, left_out, share)
             one.rare = 0
-        self.similarity._worked(8 * (self.num_kept * self.words + listed))
-        return count
+        memmove(found + count, found + touched, (total - touched) * sizeof(int32_t))
+        self.similarity._worked(8 * ((asked + touched) * self.words + listed + self.num_kept // BLOCK))
+        return count + total - touched

@@ -363,17 +363,17 @@ def test_keep_by_columns_of_dates():
 # Limits.
 
 
+def letters(rng: random.Random, size: int) -> str:
+    return "".join(rng.choices("abcdefghijklmnopqrstuvwxyz ", k=size))
+
+
 def templates(count: int, threshold: float, rng: random.Random) -> tuple[list[str], list[str]]:
     """Return texts of one template, unrelated and .03 below the threshold, and a copy of each tenth, .03 above it."""
-
-    def letters(size: int) -> str:
-        return "".join(rng.choices("abcdefghijklmnopqrstuvwxyz ", k=size))
-
-    low, high, form = threshold - 0.03, threshold + 0.03, letters(1000)
+    low, high, form = threshold - 0.03, threshold + 0.03, letters(rng, 1000)
     own = round(1000 * (1 / low - 1) / 2)
     kept = round((high * (1000 + 2 * own) - 1000) / (1 + high))
-    texts = [form + letters(own) for _ in range(count)]
-    return texts, [text[: 1000 + kept] + letters(own - kept) for text in texts[: count // 10]]
+    texts = [form + letters(rng, own) for _ in range(count)]
+    return texts, [text[: 1000 + kept] + letters(rng, own - kept) for text in texts[: count // 10]]
 
 
 @pytest.mark.few(1)
@@ -429,6 +429,18 @@ def test_a_family_changes_no_result(monkeypatch, family):
         result = deduplicate(corpus_, 0.8, shingles=Shingles(9), **more)
         assert numpy.array_equal(result.removed, expected.removed)
         assert numpy.array_equal(result.near, expected.near)
+
+
+def test_a_family_finds_texts_that_share_what_many_have():
+    """Each twentieth text has the same ending. Two of these are short enough to be similar by it, or by more of them."""
+    rng = random.Random(12)
+    form, also = letters(rng, 1000), letters(rng, 40)
+    begins = [form + ending for ending in (letters(rng, 60) for _ in range(75))]
+    short, others = [also + begin for begin in begins], [begin + letters(rng, 230) for begin in begins * 19]
+    texts = [text + letters(rng, 80) for text in short]
+    longer = [text[: 1100 + i % 2 * 20] + letters(rng, 130) for i, text in enumerate(texts)]
+    result = deduplicate([*texts, *others, *longer], 0.8, shingles=Shingles(5))
+    assert result.removed[["document", "kept"]].tolist() == [(1500 + i, i) for i in range(75)]
 
 
 @pytest.mark.parametrize("family", [2, 10**9])

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Many documents that are kept and share their buckets with others, such as the texts of one template: families.
 
-A document is compared with all of a family at once; most are told apart in a nanosecond each, or many together. Documents are
-numbers from 0 here, as in `comparing`.
+A document is compared with all of a family at once; most are told apart in a nanosecond each, or many together.
+Documents are numbers from 0 here, as in `comparing`.
 """
 
 cimport cython

@@ -432,7 +432,7 @@ def test_a_family_changes_no_result(monkeypatch, family):
 
 
 def test_a_family_finds_texts_that_share_what_many_have():
-    """Each twentieth text has the same ending. Two of these are short enough to be similar by it, or by more of them."""
+    """Each twentieth text has the same ending. Two are short enough to be similar by it, or by a few more letters."""
     rng = random.Random(12)
     form, also = letters(rng, 1000), letters(rng, 40)
     begins = [form + ending for ending in (letters(rng, 60) for _ in range(75))]

@@ -361,6 +361,7 @@ def _note_same_id(identity: bytes | None) -> None:
 def _decide(request: Request, run: outputs.OpenRun, against: TextStream | IndexSnapshot | None) -> lsh.Deduplication:
     saved = None if request.resumption is None else request.resumption.rows
     running = dedup.Running.checked(**request.running.limits(), progress=run.meter, saved=saved)
+    running = running._replace(with_near=request.outputs.report is not None)
     if isinstance(request.matching, Matching):
         return dedup.decide(request.matching, run.texts, against, running, run.priorities)
     keep: Any = request.keep

@@ -104,6 +104,8 @@ class Corpus:
         The number of threads, and the callable for progress, as for `deduplicate`.
     saved : SavedRows, optional
         Receives the rows of the documents, and has those that a run computed that was killed.
+    with_near : bool
+        Whether the most similar pairs below the threshold are looked for.
     is_ordered : bool
         Whether documents are decided in another order than that of their positions, or its reverse.
     more : CandidateSource, optional
@@ -141,6 +143,7 @@ class Corpus:
     num_threads: int
     report: Progress
     saved: SavedRows | None = None
+    with_near: bool = True
     is_ordered: bool = False
     more: CandidateSource | None = None
 

@@ -52,12 +52,13 @@ PAIR = np.dtype([("document", np.int32), ("partner", np.int32), ("similarity", n
 
 
 class Running(NamedTuple):
-    """Memory, threads and progress of a run: values that do not change its result."""
+    """Memory, threads and progress of a run, and whether it finds `Deduplication.near`; the rest is the same."""
 
     budget: MemoryBudget
     num_threads: int
     report: Progress
     saved: SavedRows | None = None
+    with_near: bool = True
 
     @classmethod
     def checked(
@@ -323,7 +324,7 @@ def duplicates_in(
     keep = checks.choice("keep", keep, ("first", "last"))
     matching = Matching.of_index("it", stored, threshold, verify=verify, clusters=clusters, keep=keep)
     matching, members = _members(matching, stored)
-    corpus = Corpus([], matching, *run, False, members)
+    corpus = Corpus([], matching, *run._replace(with_near=False), False, members)
     removed = _result(corpus, _by_priority(keep, corpus), False, {}).removed
     ids, kept = members.ids(removed["document"]), members.ids(removed["kept"])
     values = removed["similarity"].tolist(), removed["identical"].tolist()
@@ -545,6 +546,7 @@ def _decided(corpus: Corpus, layout: Layout, matching: Matching, references: Arr
                 components,
                 corpus.low_bits.bits,
                 corpus.family_bytes,
+                0.0 if corpus.with_near else 1.0,
                 references,
                 None if components else layout.copied(),
             ),

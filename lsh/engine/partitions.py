@@ -34,6 +34,7 @@ class ClusterOptions(NamedTuple):
     components: bool
     bits: int
     family_bytes: int
+    floor: float
     references: Array | None = None  # bool, by position
     copied: Array | None = None  # bool, by document; None if none has copies, or for components
 
@@ -102,7 +103,7 @@ def decide(
     report : callable
         Called with the number of documents that have been decided, from time to time.
     """
-    found, floor, done = list[ClusterResult](), 0.0, 0
+    found, floor, done = list[ClusterResult](), options.floor, 0
     for partition in partitions:
         shape, threads = partition.links.shape, worth(num_threads, partition.links.size)
         in_threads = partial(map_in_order, num_threads=threads)

@@ -62,8 +62,9 @@ def temporary_folder() -> str | None:
 
 
 def running(max_memory: int | str | None) -> dedup.Running:
-    """Return the memory and the one thread of a task."""
-    return dedup.Running.checked(max_memory, None if max_memory is None else temporary_folder(), num_threads=1)
+    """Return the memory and the one thread of a task, which needs no pairs that are only nearly similar."""
+    folder = None if max_memory is None else temporary_folder()
+    return dedup.Running.checked(max_memory, folder, num_threads=1)._replace(with_near=False)
 
 
 # ---- links ----

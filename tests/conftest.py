@@ -14,6 +14,7 @@ than `MANY` slow cases of a test, every second one gets the mark ``full``, too: 
 """
 
 import faulthandler
+import gc
 import gzip
 import json
 import os
@@ -83,6 +84,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for cases in _tests(items, "slow"):
         for case in cases[1::2] if len(cases) > MANY else ():
             case.add_marker(pytest.mark.full)
+
+
+def pytest_collection_finish() -> None:
+    """Leave all that was imported and collected out of garbage collections: some tests ask for one."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

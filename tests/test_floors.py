@@ -82,6 +82,7 @@ CYTHON_IMPORT = re.compile(r"^[ \t]*c?import[ \t]+([^\n]+)", re.MULTILINE)
 EXTERN = re.compile(r"\bcdef[ \t]+extern\b")
 
 
+@cache
 def sources(*endings: str) -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*") if path.suffix in endings)
 

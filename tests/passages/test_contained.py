@@ -57,6 +57,7 @@ def random_case(draw: random.Random) -> tuple[list[str | bytes], list[str | byte
     return items, texts, given
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_items_are_found_as_defined(seed: int) -> None:
     draw = random.Random(seed)
@@ -99,6 +100,7 @@ def test_texts_are_looked_for_in_each_other_and_decided_in_order() -> None:
     assert len(lsh.deduplicate_contained(copies).kept) == 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("codes", [range(0x20000), pytest.param(range(0x20000, 0x110000), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("unit", ["word", "char"])
 @pytest.mark.parametrize("flags", [{"lowercase": True, "collapse_whitespace": True}, {"strip_punctuation": True}])

@@ -84,12 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for cases in _tests(items, "slow"):
         for case in cases[1::2] if len(cases) > MANY else ():
             case.add_marker(pytest.mark.full)
-
-
-def pytest_collection_finish() -> None:
-    """Leave all that was imported and collected out of garbage collections: some tests ask for one."""
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # what was imported and collected, of which there is much: some tests ask for a garbage collection
 
 
 @pytest.hookimpl(wrapper=True)

@@ -184,9 +184,7 @@ def characters(data: bytes) -> list[bytes]:
 
 def segments(data: bytes) -> list[bytes]:
     """`data` cut into maximal runs of decodable and of undecodable characters."""
-    if decode(data):
-        return [data]
-    runs = groupby(characters(data), key=lambda c: decode(c) is None)
+    runs = groupby([data] if decode(data) else characters(data), key=lambda c: decode(c) is None)
     return [b"".join(run) for _, run in runs]
 
 

@@ -14,6 +14,7 @@ than `MANY` slow cases of a test, every second one gets the mark ``full``, too: 
 """
 
 import faulthandler
+import gc
 import gzip
 import json
 import os
@@ -83,6 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for cases in _tests(items, "slow"):
         for case in cases[1::2] if len(cases) > MANY else ():
             case.add_marker(pytest.mark.full)
+    gc.freeze()  # what was imported and collected, of which there is much: some tests ask for a garbage collection
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,5 +1,6 @@
 """Pairs of texts of known similarity, and tests of binomial counts, for the tests of accuracy."""
 
+import itertools
 import math
 import random
 from statistics import NormalDist
@@ -18,8 +19,7 @@ def make_hasher(k: int, hashbytes: int) -> lsh.MinHasher:
 
 def pairs_of_texts(shared: int, union: int, count: int) -> list[str]:
     """2 `count` texts: texts 2i and 2i + 1 are `shared / union` similar, no other pair shares a word."""
-    rng = random.Random(f"{shared} of {union}")
-    names = iter(rng.sample(range(36**6), count * union))
+    names = itertools.count(random.Random(f"{shared} of {union}").randrange(36**6))
     texts = []
     for _ in range(count):
         words = [f"w{next(names)}" for _ in range(union)]

@@ -17,8 +17,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from itertools import groupby
+from functools import cache, lru_cache
+from itertools import accumulate, groupby
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -176,15 +176,15 @@ def characters(data: bytes) -> list[bytes]:
     found = []
     start = 0
     while start < len(data):
-        pieces = [data[start : start + length] for length in (1, 2, 3, 4)]
-        found.append(next((piece for piece in pieces if decode(piece) is not None), pieces[0]))
+        pieces = (data[start : start + length] for length in (1, 2, 3, 4))
+        found.append(next((piece for piece in pieces if decode(piece) is not None), data[start : start + 1]))
         start += len(found[-1])
     return found
 
 
 def segments(data: bytes) -> list[bytes]:
     """`data` cut into maximal runs of decodable and of undecodable characters."""
-    runs = groupby(characters(data), key=lambda c: decode(c) is None)
+    runs = groupby([data] if decode(data) else characters(data), key=lambda c: decode(c) is None)
     return [b"".join(run) for _, run in runs]
 
 
@@ -892,8 +892,7 @@ def passages(texts: Sequence[bytes], window: int, old: int = 0) -> list[bytes]:
 
 def runs_left(text: bytes, cut: bytearray) -> list[bytes]:
     """The runs of a text that are not cut."""
-    groups = groupby(range(len(text)), key=lambda i: cut[i])
-    return [bytes(text[i] for i in places) for is_cut, places in groups if not is_cut]
+    return [text[run.start() : run.end()] for run in re.finditer(b"\0+", cut[: len(text)])]
 
 
 def passages_of_ascii(texts: Sequence[bytes], window: int) -> list[bytes]:
@@ -905,12 +904,12 @@ def passages_of_ascii(texts: Sequence[bytes], window: int) -> list[bytes]:
         marks, own, to_enter = bytearray(len(text)), set[int](), 0
         for start, value in enumerate(hashes):
             while to_enter <= start - window:  # windows that end before this one begins
-                if not any(marks[to_enter : to_enter + window]):
+                if not marks.count(1, to_enter, to_enter + window):
                     own.add(hashes[to_enter])
                 to_enter += 1
             if value in kept or value in own:
                 marks[start : start + window] = b"\1" * window
-        kept |= {value for i, value in enumerate(hashes) if not any(marks[i : i + window])}
+        kept |= {value for i, value in enumerate(hashes) if not marks.count(1, i, i + window)}
         cut.append(bytes(marks))
     return cut
 
@@ -976,12 +975,13 @@ def contained(
             skipped[i] = "short" if len(wanted[i]) < n else "few" if len(own) < least else "common"
     hits = []
     for number, (text, units) in enumerate(zip(texts, places)):
+        there = runs(units, n)
         for i, own in enumerate(sets):
-            if i in skipped or own.isdisjoint(runs(units, n)):
+            if i in skipped or own.isdisjoint(there):
                 continue
             longest = min(max(window * len(wanted[i]), len(wanted[i])), len(units))
             best = max(
-                (len((own - common) & set(runs(units[start:end], n))), start - end, -start)
+                (len((own - common).intersection(there[start : end - n + 1])), start - end, -start)
                 for start in range(len(units) - n + 1)
                 for end in range(start + n, min(start + int(longest), len(units)) + 1)
             )
@@ -1006,9 +1006,14 @@ def original_span(text: str | bytes, first: int, last: int, unit: str, **normali
     They begin where the first beginning of the text ends that has more than `first` units, before its last character,
     and end where the first beginning ends that has all of them as they are.
     """
-    steps = [b"", *characters(as_bytes(text))]
-    ends = [sum(map(len, steps[: i + 1])) for i in range(len(steps))]
-    own = [shingles(as_bytes(text)[:end], 1, unit, **normalisation) for end in ends]
+    ends, own = beginnings(as_bytes(text), unit, **normalisation)
     begin = next(i for i, units in enumerate(own) if len(units) > first)
     end = next(i for i, units in enumerate(own) if units[:last] == own[-1][:last])
     return ends[begin - 1], ends[end]
+
+
+@lru_cache(1)
+def beginnings(text: bytes, unit: str, **normalisation: Any) -> tuple[list[int], list[list[bytes]]]:
+    """Where each beginning of a text of whole characters ends, and its units."""
+    ends = [0, *accumulate(map(len, characters(text)))]
+    return ends, [shingles(text[:end], 1, unit, **normalisation) for end in ends]

@@ -203,11 +203,12 @@ class Bands:
         array([0.047, 0.47 , 1.   ])
         """
         s = checks.fractions("similarity", similarity)
-        missed = np.ones_like(s)
-        widths, numbers = np.unique(np.array(self._widths), return_counts=True)
-        for width, number in zip(widths, numbers):
-            missed *= (1.0 - s**width) ** number
-        return 1.0 - missed if s.ndim else float(1.0 - missed)
+        found = 1.0 - _missed(s, *self._counts())
+        return found if s.ndim else float(found)
+
+    def _counts(self) -> tuple[NDArray[np.int_], NDArray[np.intp]]:
+        """Return the different widths, and how many bands have each."""
+        return np.unique(np.array(self._widths), return_counts=True)
 
     def similarity_at(self, probability: float) -> float:
         """Return the similarity of pairs that agree in at least one band with this probability.
@@ -234,9 +235,11 @@ class Bands:
         0.509
         """
         wanted, low, high = checks.fraction("probability", probability, zero=True), 0.0, 1.0
+        counts = self._counts()
         for _ in range(60):  # one bit of the result each
             middle = (low + high) / 2
-            low, high = (middle, high) if self.probability(middle) < wanted else (low, middle)
+            found = 1.0 - _missed(np.array(middle), *counts)
+            low, high = (middle, high) if found < wanted else (low, middle)
         return high
 
     def keys(self, fingerprints: Array) -> NDArray[np.uint64]:
@@ -352,6 +355,14 @@ class Bands:
                 f"keys take {8 * self.num_bands} bytes a document",
             ]
         )
+
+
+def _missed(similarities: Floats, widths: NDArray[np.int_], numbers: NDArray[np.intp]) -> Floats:
+    """Return the probabilities that pairs agree in no band; there are so many bands of each width."""
+    missed = np.ones_like(similarities)
+    for width, number in zip(widths, numbers):
+        missed *= (1.0 - similarities**width) ** number
+    return missed
 
 
 def equal_bands(num_bands: object, num_seeds: int) -> Bands:

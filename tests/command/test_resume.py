@@ -127,6 +127,7 @@ def killed(folder: Path, command: list[str], count: int, owner: Any = None, name
 
 
 @needs_fork
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_killed_run_goes_on(tmp_path, monkeypatch, form):
     """Killed after each number of records, in the middle of the next one, it writes what a run writes that is not.
@@ -213,6 +214,7 @@ def test_killed_while_outputs_are_put_in_place(tmp_path, exists):
             assert contents(tmp_path / "kept") == contents(tmp_path / "expected")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills processes")
 def test_sigkill(tmp_path):
     """Processes that are killed at random moments."""

@@ -83,18 +83,18 @@ def test_nothing_and_units(unit):
 
 
 def test_many_spans():
-    """Overlapping kept runs are one kept passage; a million spans take little time, and the page is small."""
+    """Overlapping kept runs are one kept passage; many spans take little time, and the page is small."""
     draw = np.random.RandomState(0)
     found = lsh.find_passages(TEXTS, 50)
-    spans = np.zeros(1_000_000, found.spans.dtype)
+    spans = np.zeros(200_000, found.spans.dtype)
     spans["document"] = np.sort(draw.randint(1, 40, len(spans)))
-    spans["kept_start"], lengths = draw.randint(0, 10**9, len(spans)), draw.randint(50, 90, len(spans))
+    spans["kept_start"], lengths = draw.randint(0, 2 * 10**8, len(spans)), draw.randint(50, 90, len(spans))
     spans["end"] = lengths
     many = Passages(spans, found.emptied, len(TEXTS), found.summary(), found.parameters)
     started = time.process_time()
     choice = report.choose_passages(many)
     source = page_of(TEXTS, many, choice=choice)
-    assert time.process_time() - started < 20
+    assert time.process_time() - started < 5
     assert len(source) < 2_000_000
     starts = np.sort(spans["kept_start"])
     order = np.argsort(spans["kept_start"], kind="stable")

@@ -127,7 +127,7 @@ def test_search_against_twin(seed, documents, bands, values, queries, least, top
     assert found == segment.twin(keys, rows, least, top)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("top", [None, 100, *(pytest.param(top, marks=pytest.mark.slow) for top in (1, 1000, 10**6))])
 @pytest.mark.parametrize("values", [1, 3, 10**6])
 def test_search_across_windows(top, values):

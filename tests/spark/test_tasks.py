@@ -92,15 +92,13 @@ def test_links_connect_similar_texts_that_share_a_bucket(monkeypatch, chunk, ver
     fingerprints = hasher.fingerprints(TEXTS)
     nodes = np.concatenate([tasks.nodes_of(batch) for batch in tasks.batches_of(pa.array(TEXTS), used)])
     low_bits, most = used.low_bits
-    keyed = np.flatnonzero(~hasher.is_empty(fingerprints)).tolist()
+    keyed = np.flatnonzero(~hasher.is_empty(fingerprints))
     keys = bands.keys(fingerprints).T
     shared = [
         (int(nodes[j]), int(nodes[i]))
         for i in keyed
-        for j in keyed
-        if j < i
-        and (keys[i] == keys[j]).any()
-        and (low_bits == 0 or np.count_nonzero((fingerprints[i] ^ fingerprints[j]) % 2**low_bits) <= most)
+        for j in keyed[(keyed < i) & (keys[keyed] == keys[i]).any(axis=1)]
+        if (low_bits == 0 or np.count_nonzero((fingerprints[i] ^ fingerprints[j]) % 2**low_bits) <= most)
     ]
     assert components(links) == components(shared)
     assert (verify is None) == (low_bits == 0)

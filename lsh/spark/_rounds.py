@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from lsh.engine.matching import Matching
 
-LARGE = 20_000  # nodes; a component of more is decided in rounds, in batches and tasks of so many documents or more
+LARGE = 20_000  # nodes; a component of more is decided in rounds, in batches and tasks of so many documents or more,
+FEW_ROUNDS = 5  # and of up to twice as many where it has more than so many of these: each task reads each batch
 MOST_ROUNDS = 40  # of batches of documents that are all kept
 BATCH_BYTES = 1 << 26  # of the texts of a batch, which pass through the driver
 FOUND = "kept long, similarity double, identical boolean"  # of the witness, null where there is none yet
@@ -62,9 +63,10 @@ def _in_rounds(state: DataFrame, matching: Matching, max_memory: int | str | Non
 
     schema = f"rank long, old boolean, text {state.schema['text'].dataType.simpleString()}, {FOUND}"
     (counted,) = state.agg(f.count("rank"), f.avg(f.octet_length("text"))).collect()
-    num_tasks = min(_stages.num_partitions(state.sparkSession), -(-counted[0] // LARGE))  # each reads a batch
+    size = min(max(LARGE, counted[0] // FEW_ROUNDS), 2 * LARGE)
+    num_tasks = min(_stages.num_partitions(state.sparkSession), -(-counted[0] // size))
     state = _stages.saved(state.repartition(max(num_tasks, 1), "rank"))
-    size = max(LARGE, counted[0] // MOST_ROUNDS)
+    size = max(size, counted[0] // MOST_ROUNDS)
     size = max(min(size, int(BATCH_BYTES / max(counted[1] or 1.0, 1.0))), 1)
     done: list[DataFrame] = []
     decide: Callable[..., Any] = partial(tasks.decide_batch, matching, max_memory)

@@ -69,41 +69,49 @@ static size_t find_begins(const struct lsh_kernels *kernels, const lsh_wanted *w
     return count;
 }
 
-/* The hashes of the shingles at some positions; the words of the filter that they need are prefetched. */
-LSH_INLINE void hash_found(const lsh_shingles *shingles, int of_bytes, const lsh_filter *filter, const uint32_t *found,
-                           size_t count, uint64_t *hashes)
+enum { AHEAD = 64 }; /* shingles whose words of the filter are prefetched before they are tested */
+
+LSH_INLINE uint64_t hash_found(const lsh_shingles *shingles, int of_bytes, uint32_t i)
+{
+    size_t length = shingles->n;
+    const uint8_t *bytes = of_bytes ? shingles->text + i : shingle_at(shingles, i, &length);
+    return lsh_shingle_hash(bytes, length);
+}
+
+/* Keep those of some positions whose hashes pass the filter, and write these. */
+LSH_INLINE size_t keep_wanted(const lsh_shingles *shingles, int of_bytes, const lsh_filter *filter, uint32_t *found, size_t begun,
+                              uint64_t *hashes)
 {
     const lsh_shingles own = *shingles;
     const lsh_filter into = *filter;
-    for (size_t i = 0; i < count; i++) {
-        size_t length = own.n;
-        const uint8_t *bytes = of_bytes ? own.text + found[i] : shingle_at(&own, found[i], &length);
-        const uint64_t hash = lsh_shingle_hash(bytes, length);
-        hashes[i] = hash;
-        lsh_prefetch(&into.words[hash >> 20 & into.mask]);
+    size_t count = 0;
+    for (size_t i = 0; i < begun + AHEAD; i++) {
+        if (i < begun) {
+            hashes[i] = hash_found(&own, of_bytes, found[i]);
+            lsh_prefetch(&into.words[hashes[i] >> 20 & into.mask]);
+        }
+        if (i >= AHEAD) {
+            const uint64_t earlier = hashes[i - AHEAD];
+            found[count] = found[i - AHEAD];
+            hashes[count] = earlier;
+            count += (size_t)passes(&into, earlier);
+        }
     }
+    return count;
 }
 
 size_t lsh_find_wanted(const struct lsh_kernels *kernels, const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found,
                        uint64_t *hashes)
 {
-    static const uint64_t none = 0;
-    const lsh_filter filter = wanted->hashes.words == NULL ? (lsh_filter){(uint64_t *)&none, 0} : wanted->hashes;
     const size_t begun = find_begins(kernels, wanted, shingles, found);
-    size_t count = 0;
-    if (shingles->starts == NULL)
-        hash_found(shingles, 1, &filter, found, begun, hashes);
-    else
-        hash_found(shingles, 0, &filter, found, begun, hashes);
-    if (wanted->hashes.words == NULL)
+    if (wanted->hashes.words == NULL) {
+        for (size_t i = 0; i < begun; i++)
+            hashes[i] = hash_found(shingles, shingles->starts == NULL, found[i]);
         return begun;
-    for (size_t i = 0; i < begun; i++) {
-        const uint64_t hash = hashes[i];
-        hashes[count] = hash;
-        found[count] = found[i];
-        count += (size_t)passes(&filter, hash);
     }
-    return count;
+    if (shingles->starts == NULL)
+        return keep_wanted(shingles, 1, &wanted->hashes, found, begun, hashes);
+    return keep_wanted(shingles, 0, &wanted->hashes, found, begun, hashes);
 }
 
 size_t lsh_keep_known(const lsh_entries *table, uint32_t *found, const uint64_t *hashes, uint32_t *entries, size_t count)

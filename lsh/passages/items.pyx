@@ -284,25 +284,22 @@ cdef class ItemTable:
         finally:
             free(ranked)
             free(begins)
-        self.hash_words = _words(at, np.uint64)
-        self.wanted.hashes = c.lsh_filter(&self.hash_words[0], self.hash_words.shape[0] - 1)
         self._distribute(hashes[:at], rows[:at], places[:at] if all_shingles else places)
         return 0
 
     cdef int _distribute(self, const uint64_t[::1] hashes, const uint32_t[:, ::1] rows,
                          const uint32_t[:, ::1] places) except -1:
-        """Make the entries by the high bits of their hashes, and the directory of these; hashes go into the filter."""
-        cdef size_t i, total = hashes.shape[0], buckets, at
+        """Make the entries by the high bits of their hashes, the directory of these, and the filter of the hashes."""
+        cdef size_t i, total = hashes.shape[0], buckets, at, begin, different = 0
         self.by_hash.shift = 63
         while self.by_hash.shift > 33 and (<size_t> 1 << (64 - self.by_hash.shift)) < total // 2:
             self.by_hash.shift -= 1
         buckets = <size_t> 1 << (64 - self.by_hash.shift)
         self.entries = np.empty((total, 2), np.uint32)
         self.places = np.empty((places.shape[0], 2), np.uint32)
-        self.directory = np.zeros(buckets + 2, np.uint32)
+        self.directory = cleared(buckets + 2, np.uint32)
         with nogil:
             for i in range(total):
-                c.lsh_filter_add(&self.wanted.hashes, hashes[i])
                 self.directory[(hashes[i] >> self.by_hash.shift) + 2] += 1
             for i in range(buckets + 1):
                 self.directory[i + 1] += self.directory[i]
@@ -312,11 +309,17 @@ cdef class ItemTable:
                 self.entries[at, 0], self.entries[at, 1] = rows[i, 0], rows[i, 1]
                 if places.shape[0]:
                     self.places[at, 0], self.places[at, 1] = places[i, 0], places[i, 1]
-            at = 0
-            for i in range(buckets if not places.shape[0] else 0):
-                if self.directory[i + 1] > at + 1:
-                    qsort(&self.entries[at, 0], self.directory[i + 1] - at, 2 * sizeof(uint32_t), _by_low_half)
-                at = self.directory[i + 1]
+            for i in range(buckets):
+                begin = self.directory[i]
+                if not places.shape[0] and self.directory[i + 1] > begin + 1:
+                    qsort(&self.entries[begin, 0], self.directory[i + 1] - begin, 2 * sizeof(uint32_t), _by_low_half)
+                for at in range(begin, self.directory[i + 1]):
+                    different += at == begin or self.entries[at, 0] != self.entries[at - 1, 0]
+        self.hash_words = _words(different, np.uint64)
+        self.wanted.hashes = c.lsh_filter(&self.hash_words[0], self.hash_words.shape[0] - 1)
+        with nogil:
+            for i in range(total):
+                c.lsh_filter_add(&self.wanted.hashes, hashes[i])
         self.by_hash.directory, self.by_hash.entries = &self.directory[0], NULL
         if total:
             self.by_hash.entries = &self.entries[0, 0]

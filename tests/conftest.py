@@ -26,7 +26,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import strategies  # noqa: F401  (loads the hypothesis profile, even for tests that do not import it)
 from reading import COMPRESSIONS
 from running import DOCUMENTS
 
@@ -59,7 +58,10 @@ def pytest_report_header() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep a copy of standard error: during a test, pytest replaces the file."""
+    """Load the hypothesis profile where tests run; keep a copy of standard error, which pytest replaces in a test."""
+    if not config.getoption("numprocesses", None):
+        gc.disable()  # until all is collected, which stays: collections of garbage take a quarter of that time
+        import strategies  # noqa: F401
     config.stash[_STDERR] = os.dup(2)
 
 
@@ -85,6 +87,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for case in cases[1::2] if len(cases) > MANY else ():
             case.add_marker(pytest.mark.full)
     gc.freeze()  # what was imported and collected, of which there is much: some tests ask for a garbage collection
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

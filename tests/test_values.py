@@ -186,8 +186,6 @@ def test_a_value_is_nothing_else(value):
         type(value).from_dict(value.to_dict() | {"another": 1})
 
 
-# Bad arguments of values.
-
 FSS = {"scheme": "fss"}
 GOOD_PLAN = {"bands": Bands(20, 5), "threshold": 0.8, "recall": 0.99, "num_seeds": 128}
 MAKERS: dict[str, Callable[..., Any]] = {  # how a value is made of arguments

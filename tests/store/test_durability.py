@@ -227,8 +227,6 @@ def test_power_is_lost_at_each_operation(tmp_path, monkeypatch, seed, some):
         shutil.rmtree(left)
 
 
-# A writer that is killed.
-
 LIMITED = """
 import sys
 import indexing, random
@@ -298,9 +296,6 @@ def test_a_killed_writer(tmp_path, seed, times):
         if before > 100:
             folder, before = tmp_path / str(kill + 1), 0
             Index.create(folder, **SETTINGS).close()
-
-
-# Damaged files.
 
 
 @pytest.fixture(scope="module")
@@ -386,9 +381,6 @@ def test_a_file_that_is_cut_missing_or_another_one_is_named(small_index, tmp_pat
         others = {*folder.glob(f"{kind}-*"), *(tmp_path / "other").glob(f"{kind}-*")} - {folder / name}
         for other in others:  # whole, but not the one that the manifest names
             assert damaged(folder, name, other.read_bytes(), expected)
-
-
-# A model.
 
 
 class IndexMachine(RuleBasedStateMachine):

@@ -89,9 +89,6 @@ def test_times(folder):
             assert [index.time_of(doc_id) for doc_id in "abc"] == [1.0, None, 3.0]
 
 
-# Commits and readers.
-
-
 def test_segments_are_merged(folder, monkeypatch):
     indexing.small_limits(monkeypatch)
     with Index.create(folder, **SETTINGS) as index:
@@ -233,9 +230,6 @@ def test_a_forked_process_reads_and_does_not_write(folder):
         assert contents(Index.open(folder)) == {1: (text(1), None)}
         index.add(text(4), 4)
     assert sorted(reopened(folder)) == [1, 2, 4]
-
-
-# Verification and estimates.
 
 
 def test_texts_are_looked_up(folder):

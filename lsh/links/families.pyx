@@ -209,11 +209,11 @@ cdef class Family:
             return 0
         self.loaded = -1
         tokens = self._tokens_of(document, &count)
-        if count > self.room_tokens:
-            self.tokens = <uint64_t *> resize(self.tokens, count, sizeof(uint64_t))
-            self.lists = <List *> resize(self.lists, count, sizeof(List))
-            self.begun = <uint32_t *> resize(self.begun, count + 1, sizeof(uint32_t))
-            self.room_tokens = count
+        if count >= self.room_tokens:
+            self.tokens = <uint64_t *> resize(self.tokens, count + 1, sizeof(uint64_t))
+            self.lists = <List *> resize(self.lists, count + 1, sizeof(List))
+            self.begun = <uint32_t *> resize(self.begun, count + 2, sizeof(uint32_t))
+            self.room_tokens = count + 1
         memset(self.bitmap, 0, self.words * sizeof(uint64_t))
         self.num_tokens = self.num_common = self.zeros = 0
         self.size = UNKNOWN_SIZE

@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -35,12 +35,14 @@ import lsh.engine.dedup
 import lsh.engine.partitions
 import lsh.links.linking
 import lsh.sketch.sketch_filter
+import lsh.text.shingling
 from lsh import Bands, MinHasher, Shingles, deduplicate, find_pairs
 from lsh.base.progress import Bars, Line
 from lsh.engine.dedup import Running
 from lsh.engine.matching import Matching
 from lsh.text.batch import Batch
 from lsh.text.collections import TextSource
+from lsh.text.sets import ShingleSets
 
 EVERY_PAIR = Bands(128, 1)  # a pair of similarity .3 is missed with probability .7^128, which is 1e-20
 WORDS = Shingles(1, "word")  # texts as sets of words: their similarities are easy to count
@@ -318,9 +320,6 @@ def test_threshold_is_one_division(shared, only, unit):
         assert list(find_pairs([whole, part], threshold=above, **options)) == []
 
 
-# Priorities.
-
-
 DAYS = [date(2024, 2, 29), date(2024, 12, 1), date(1969, 7, 20)]
 TIMES = [datetime(*day.timetuple()[:3], 12, microsecond=5) for day in DAYS]
 PRIORITIES = [  # the second has the highest priority
@@ -358,9 +357,6 @@ def test_keep_by_columns_of_dates():
     for column in (pandas.Series([TIMES[0], None, TIMES[1]]), pyarrow.array([TIMES[0], None, TIMES[1]])):
         with pytest.raises(ValueError, match=r"keep\[1\] must be a date, got NaT"):
             by_words(["a b"] * 3, 1, keep=column)
-
-
-# Limits.
 
 
 def letters(rng: random.Random, size: int) -> str:
@@ -425,7 +421,9 @@ def test_a_family_changes_no_result(monkeypatch, family):
     expected = deduplicate(corpus_, 0.8, shingles=Shingles(9))
     assert len(expected.removed) >= 0.9 * len(copies)
     monkeypatch.setattr(lsh.engine.partitions, "FAMILY", family)
-    for more in ({"max_memory": "300KB"}, {"num_threads": 3}):
+    for more in ({"max_memory": "300KB"}, {"num_threads": 3}, {}):
+        if not more:  # the shingles of no text are all in memory
+            monkeypatch.setattr(lsh.text.shingling, "ShingleSets", partial(ShingleSets, max_shingles=1024))
         result = deduplicate(corpus_, 0.8, shingles=Shingles(9), **more)
         assert numpy.array_equal(result.removed, expected.removed)
         assert numpy.array_equal(result.near, expected.near)

@@ -128,7 +128,7 @@ class Collection:
             for first, piece in self.pieces():
                 chosen = needed[between(needed, first, first + len(piece))]
                 if len(chosen) and isinstance(piece, tuple):
-                    texts, start = tuple(piece[i - first] for i in chosen.tolist()), 0
+                    texts, start = tuple(map(piece.__getitem__, (chosen - first).tolist())), 0
                     while start < len(texts):  # those beyond ASCII are encoded
                         stop = extent(texts, start, len(texts), ENCODED)
                         yield (

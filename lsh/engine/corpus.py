@@ -283,7 +283,7 @@ class Corpus:
     def _append(self, columns: list[SpilledColumn], found: list[Array], missing: int) -> None:
         """Append the rows of some documents: their keys, and those of other columns."""
         keys, *rows = found
-        for column, more in zip([*self.keys, *columns], [*keys, *rows]):
+        for column, more in chain(zip(self.keys, keys), zip(columns, rows)):
             column.append(more)
         self.num_missing += missing
 

@@ -24,6 +24,7 @@ import threading
 import numpy as np
 
 cdef enum:
+    AHEAD = 8  # documents whose texts are prefetched while one is decided
     NEAR = 100  # pairs just below the threshold that are remembered
     FAMILY_SHARE = 2  # a document meets at least this part, 1 / FAMILY_SHARE, of all that it is compared with
 
@@ -320,6 +321,7 @@ cdef class GreedyClusterer:
         try:
             with nogil:
                 while document < stop and self.similarity.work - before <= RUN:
+                    self.similarity.expect_text(document + AHEAD)
                     if self.is_again:
                         self._look_again(<int32_t> document)
                     else:

@@ -164,7 +164,6 @@ static size_t LSH_SYMBOL(lsh_set_add_keys)(lsh_set *set, const lsh_set_table *ta
 {
     const size_t shingles = length - set->width + 1, inside = length >= 8 ? length - 7 : 0;
     uint8_t end[16] = {0}; /* the last bytes of the text, from `inside` on, and zeros behind them */
-    memcpy(end, set->text + inside, length - inside);
     while (first < shingles) {
         const size_t stop = first < inside && inside < shingles ? inside : shingles, room = set->capacity - set->count;
         size_t count = stop - first;
@@ -173,6 +172,8 @@ static size_t LSH_SYMBOL(lsh_set_add_keys)(lsh_set *set, const lsh_set_table *ta
                 break;
             count = room;
         }
+        if (first >= inside) /* not sooner: the end of a long text is not in the cache before the rest was read */
+            memcpy(end, set->text + inside, length - inside);
         const uint8_t *bytes = first < inside ? set->text + first : end + (first - inside);
         add_run(set, table, secret, part, bytes, count);
         first += count;

@@ -31,6 +31,7 @@ cdef class Similarity:
     cdef Py_ssize_t pass_filter(self, Py_ssize_t document, int32_t *others, int32_t *along,
                                 Py_ssize_t count) except -1 nogil
     cdef void expect(self, const int32_t *others, Py_ssize_t count) noexcept nogil
+    cdef void expect_text(self, Py_ssize_t document) noexcept nogil
     cdef bint passes(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil
     cdef int _worked(self, int64_t work) except -1 nogil
     cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil

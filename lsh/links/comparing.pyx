@@ -94,6 +94,11 @@ cdef class Similarity:
         if count > 2 * AHEAD:
             self.sets.expect(self.texts[others[2 * AHEAD]], False)
 
+    cdef void expect_text(self, Py_ssize_t document) noexcept nogil:
+        """Prefetch the text of a document that is compared soon, for the first time."""
+        if self.sets is not None and document < self.count and self.texts[document] >= 0:
+            self.sets.expect_text(self.texts[document])
+
     cdef int _worked(self, int64_t work) except -1 nogil:
         """Count work, and handle signals now and then."""
         self.work += work

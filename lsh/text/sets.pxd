@@ -118,6 +118,7 @@ cdef class ShingleSets:
 
     cdef int _reserve_caches(self, size_t max_cached) except -1
     cdef void expect(self, Py_ssize_t j, bint bitmap) noexcept nogil
+    cdef void expect_text(self, Py_ssize_t j) noexcept nogil
     cdef int choose(self, Py_ssize_t i) except -1 nogil
     cdef double similarity(self, Py_ssize_t j, double least) except -1.0 nogil
     cdef int _fill_matrix(self, double[:, :] out, Py_ssize_t first, Py_ssize_t stop, Py_ssize_t first_row) except -1

@@ -254,6 +254,13 @@ cdef class ShingleSets:
             for line in range(EXPECTED):
                 c.lsh_prefetch(<const uint8_t *> cached + LINE * line)
 
+    cdef void expect_text(self, Py_ssize_t j) noexcept nogil:
+        """Prefetch a text whose set is made soon: its begin and its end; the processor fetches the rest."""
+        cdef const uint8_t *text = self.batch.texts[j]
+        c.lsh_prefetch(text)
+        c.lsh_prefetch(text + LINE)
+        c.lsh_prefetch(text + self.batch.lengths[j] - 1)
+
     cdef int choose(self, Py_ssize_t i) except -1 nogil:
         """Make text i the one that others are compared with."""
         cdef Workspace *work = &self.chosen_work

@@ -72,7 +72,7 @@ SEVERAL = {
         (count, bound)
         for count in (1_000_000, 10_000_000, 40_000_000)
         for bound in BOUNDS
-        if LEAST_BYTES * count <= (memory_size("max_memory", bound) or 0)
+        if LEAST_BYTES * count <= (memory_size(bound) or 0)
     ],
     "long": [(3000, "20MB")],
 }
@@ -141,7 +141,7 @@ def run(name: str, count: int | None, max_memory: str | None) -> dict[str, Any]:
         "peak_bytes": before + more,
         "summary": result.summary(),
     }
-    most = memory_size("max_memory", max_memory)
+    most = memory_size(max_memory)
     if most is not None:
         found["least_max_memory_bytes"] = LEAST_BYTES * len(corpus)
         found["bound_kept"] = before + more <= most + BESIDE

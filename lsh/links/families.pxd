@@ -14,10 +14,17 @@ cdef struct Kept:
     size_t common                    # how many of them are bits
 
 
+cdef enum:
+    BLOCK = 64                       # documents
+    SIZES = 128                      # classes of sizes, four for each power of two
+
+
 cdef struct Block:
-    # Some documents of a family, one after another.
+    # Some documents of a family whose sizes are about the same.
     double min_size
     size_t max_common
+    uint32_t count
+    uint32_t[BLOCK] members
 
 
 cdef struct Token:
@@ -63,6 +70,8 @@ cdef class Family:
     cdef uint64_t *bitmaps
     cdef Kept *kept
     cdef Block *blocks
+    cdef size_t num_blocks
+    cdef uint32_t[SIZES] last_blocks  # by class of sizes: 1 + the block that is filled, 0 if there is none
     cdef Posting *postings
     cdef size_t num_kept, num_postings, room_kept, room_postings
     cdef Py_ssize_t loaded           # the document whose shingles are here
@@ -81,6 +90,7 @@ cdef class Family:
     cdef void _look(self, Py_ssize_t passed, size_t first) noexcept nogil
     cdef Py_ssize_t _passing(self, int32_t document, size_t first, int32_t *found) except -1 nogil
     cdef int _map(self, int32_t document, size_t i) except -1 nogil
+    cdef void _put_into_block(self, uint32_t i) noexcept nogil
     cdef int _map_all(self) except -1 nogil
     cdef Py_ssize_t _by_shingles(self, int32_t document, double least, int32_t *found) except -1 nogil
     cdef double _lacking(self, double size, size_t common, double share) noexcept nogil

@@ -6,7 +6,7 @@ Documents are numbers from 0 here, as in `comparing`.
 """
 
 cimport cython
-from libc.math cimport ceil, fmax
+from libc.math cimport ceil, fmax, log2
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memmove, memset
@@ -27,7 +27,6 @@ cdef enum:
     MIN_DENSE = 32
     DENSE_AGAIN = 64  # documents between two looks at this
     LOOKED_AT = 1 << 12  # of a dense family, the latest documents
-    BLOCK = 64  # documents
     LONG_LIST = 16  # documents; longer lists may be left out
     LIST_STEP = 2  # times the work for a document of a block
 
@@ -89,7 +88,7 @@ cdef class Family:
     documents share. The others are rare: the documents that have one are listed. Both together are how many shingles
     two documents share, or a little more, as hashes tell them apart. Two documents without a common rare shingle share
     no more than the common ones of either, which is mostly too few for their sizes: those that are listed with no rare
-    shingle of a document are passed over by blocks.
+    shingle of a document are passed over by blocks of about the same size.
 
     Parameters
     ----------
@@ -247,7 +246,7 @@ cdef class Family:
         if self.num_kept + 1 >= self.room_kept:
             self.room_kept = 2 * self.room_kept + 256
             self.kept = <Kept *> resize(self.kept, self.room_kept, sizeof(Kept))
-            self.blocks = <Block *> resize(self.blocks, self.room_kept // BLOCK + 1, sizeof(Block))
+            self.blocks = <Block *> resize(self.blocks, self.room_kept // BLOCK + SIZES + 1, sizeof(Block))
             self.low_bits = <uint64_t *> resize(self.low_bits, self.room_kept * self.low_words * self.bits,
                                                 sizeof(uint64_t))
         self._pack(document)
@@ -294,7 +293,6 @@ cdef class Family:
     cdef int _map(self, int32_t document, size_t i) except -1 nogil:
         """Make the bitmap of a document that is kept, and list it at its rare shingles."""
         cdef size_t at, room, k
-        cdef Block *block = self.blocks + i // BLOCK
         self._load(document)
         if self.num_postings + self.num_tokens > self.room_postings:
             room = 2 * (self.num_postings + self.num_tokens)
@@ -309,9 +307,22 @@ cdef class Family:
             self.rare.slots[at] = Token(self.tokens[k], <uint32_t> self.num_postings, self.rare.slots[at].count + 1)
         memcpy(self.bitmaps + i * self.words, self.bitmap, self.words * sizeof(uint64_t))
         self.kept[i].size, self.kept[i].common = self.size, self.num_common
-        block.min_size = min(self.size, block.min_size) if i % BLOCK else self.size
-        block.max_common = max(self.num_common, block.max_common) if i % BLOCK else self.num_common
+        self._put_into_block(<uint32_t> i)
         return 0
+
+    cdef void _put_into_block(self, uint32_t i) noexcept nogil:
+        """Put a document that is kept into the last block of its size."""
+        cdef uint32_t *last = &self.last_blocks[min(<size_t> (4.0 * log2(fmax(self.size, 1.0))), <size_t> SIZES - 1)]
+        cdef Block *block
+        if last[0] == 0 or self.blocks[last[0] - 1].count == BLOCK:
+            self.num_blocks += 1
+            last[0] = <uint32_t> self.num_blocks
+            self.blocks[last[0] - 1].min_size = self.size
+            self.blocks[last[0] - 1].max_common = self.blocks[last[0] - 1].count = 0
+        block = self.blocks + last[0] - 1
+        block.members[block.count] = i
+        block.count += 1
+        block.min_size, block.max_common = min(block.min_size, self.size), max(block.max_common, self.num_common)
 
     cdef int _map_all(self) except -1 nogil:
         """Make the bitmaps of all that are kept and have none."""
@@ -372,7 +383,7 @@ cdef class Family:
         cdef size_t i, best = 0
         cdef double lacking, work = 0.0, least = 0.0
         memset(self.begun, 0, (num_long + 1) * sizeof(uint32_t))
-        for i in range((self.num_kept + BLOCK - 1) // BLOCK):
+        for i in range(self.num_blocks):
             lacking = self._lacking(self.blocks[i].min_size, self.blocks[i].max_common, share)
             if lacking <= <double> num_long:
                 self.begun[<size_t> ceil(fmax(lacking, 0.0))] += 1
@@ -411,12 +422,13 @@ cdef class Family:
                     going_on += 1
             lists = going_on
         total = touched
-        for i in range((self.num_kept + BLOCK - 1) // BLOCK):
+        for i in range(self.num_blocks):
             if self._lacking(self.blocks[i].min_size, self.blocks[i].max_common, share) <= <double> left_out:
                 asked += BLOCK
-                for k in range(i * BLOCK, min((i + 1) * BLOCK, self.num_kept)):
-                    if self.kept[k].rare == 0 and self._has_enough(&self.kept[k], left_out, share):
-                        found[total] = self.kept[k].document
+                for k in range(self.blocks[i].count):
+                    one = self.kept + self.blocks[i].members[k]
+                    if one.rare == 0 and self._has_enough(one, left_out, share):
+                        found[total] = one.document
                         total += 1
         for i in range(touched):
             one = self.kept + found[i]
@@ -424,5 +436,5 @@ cdef class Family:
             count += self._has_enough(one, left_out, share)
             one.rare = 0
         memmove(found + count, found + touched, (total - touched) * sizeof(int32_t))
-        self.similarity._worked(8 * ((asked + touched) * self.words + listed + self.num_kept // BLOCK))
+        self.similarity._worked(8 * ((asked + touched) * self.words + listed + self.num_blocks))
         return count + total - touched

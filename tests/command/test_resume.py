@@ -127,7 +127,7 @@ def killed(folder: Path, command: list[str], count: int, owner: Any = None, name
 
 
 @needs_fork
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_killed_run_goes_on(tmp_path, monkeypatch, form):
     """Killed after each number of records, in the middle of the next one, it writes what a run writes that is not.

@@ -415,7 +415,7 @@ def test_a_family_has_a_quarter_of_the_bound():
 @pytest.mark.parametrize("family", [1, 10**9])
 def test_a_family_changes_no_result(monkeypatch, family):
     """Documents are compared one by one, or with all that are kept; a family without enough memory is given up."""
-    texts, copies = templates(250, 0.8, random.Random(8))
+    texts, copies = templates(150, 0.8, random.Random(8))
     long = "".join(random.Random(9).choices("abcdefgh", k=560_000))  # its shingles are not all in memory
     corpus_ = [*texts, long, *copies, long[:-1]]
     expected = deduplicate(corpus_, 0.8, shingles=Shingles(9))

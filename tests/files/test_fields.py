@@ -61,7 +61,7 @@ def json_lines(draw: st.DrawFn) -> tuple[list[dict[str, Any]], bytes]:
 
 
 @given(json_lines(), st.booleans())
-@strategies.examples(40)
+@strategies.examples(20)
 def test_plain_json_is_found(written, cut):
     records, block = written
     if cut:

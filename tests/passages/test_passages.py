@@ -73,7 +73,7 @@ def check(spans: np.ndarray[Any, Any], texts: list[bytes], window: int, order: l
     assert [bytes(cut[i]) for i in order] == wanted
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_corpora(seed):
     draw = random.Random(seed)
@@ -200,6 +200,7 @@ def spans_of(found: lsh.Passages, document: int) -> np.ndarray[Any, Any]:
     return found.spans[found.spans["document"] == document]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("unit", ["line", "paragraph"])
 def test_units(unit):
     """Lines and paragraphs are cut where an equal one was kept."""

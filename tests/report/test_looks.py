@@ -63,6 +63,7 @@ def test_the_same_run_gives_the_same_page(tmp_path):
     assert gzip.decompress((tmp_path / "report.html.gz").read_bytes()).decode().replace("html.gz", "html") == first
 
 
+@pytest.mark.slow
 def test_the_bytes_do_not_depend_on_the_seed_of_hashes(tmp_path):
     """Two processes with other seeds make the same page of many sources."""
     rows = [{"text": text.decode(), "from": str(i % 60)} for i, text in enumerate(TEXTS)]

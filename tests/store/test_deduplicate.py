@@ -176,7 +176,7 @@ def test_dumps_one_after_another_equal_all_at_once(tmp_path, originals, threshol
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("sketch", ["8bit", "full"])
-@pytest.mark.parametrize(("num_old", "num_new"), [(240, 120), pytest.param(900, 500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("num_old", "num_new"), [(160, 80), pytest.param(900, 500, marks=pytest.mark.slow)])
 def test_equals_the_list(tmp_path, sketch, num_old, num_new):
     """8 bits give other estimates, so they are tested separately."""
     index = filled(tmp_path / "index", corpus(1, num_old), sketch=sketch)

@@ -130,7 +130,7 @@ COMPLETE = [
 few_or_all = pytest.mark.parametrize("some", [True, pytest.param(False, marks=COMPLETE)])
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @few_or_all
 @pytest.mark.parametrize("afterwards", ["retry", "rollback", "reopen", "close"])
 @pytest.mark.parametrize("number", [errno.EIO, pytest.param(errno.ENOSPC, marks=pytest.mark.slow)])

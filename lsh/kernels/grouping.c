@@ -28,15 +28,15 @@ size_t lsh_bucket_slots(size_t entered)
 
 static size_t partition_of(uint64_t spread, unsigned bits) { return (size_t)(spread >> 1 >> (63 - bits)); }
 
-#define ALONE UINT32_MAX        /* the place of a document that shares no bucket */
 #define FOLLOWS ((uint32_t)1 << 31) /* the place of a later document of a bucket: the number of its first record, with this bit */
 
 /* Give each record of a partition its place. A slot is the head of a chain of first records, one for each key. The place of a
- * first record is the size of its bucket, to begin with. */
-static void divide_partition(lsh_bucket_record *restrict records, size_t count, size_t entered, unsigned bits, size_t slots,
-                             uint32_t *restrict table, uint32_t *restrict places)
+ * first record is the size of its bucket, to begin with. Returns the first record of a chain of all later ones, plus 1; or 0. */
+static uint32_t divide_partition(lsh_bucket_record *restrict records, size_t count, size_t entered, unsigned bits, size_t slots,
+                                 uint32_t *restrict table, uint32_t *restrict places)
 {
     unsigned lg = SMALLEST_LG;
+    uint32_t later = 0, *last = &later;
     while ((size_t)1 << lg < slots && (size_t)1 << lg < 4 * entered)
         lg++;
     memset(table, 0, sizeof *table << lg);
@@ -45,34 +45,39 @@ static void divide_partition(lsh_bucket_record *restrict records, size_t count, 
         uint32_t *at = table + (key << bits >> (64 - lg));
         while (*at && records[*at - 1].key != key)
             at = &records[*at - 1].next;
-        places[i] = *at ? FOLLOWS | (*at - 1) : i < entered ? 1 : ALONE;
+        places[i] = *at ? FOLLOWS | (*at - 1) : 1;
         if (*at) {
             places[*at - 1]++;
+            *last = (uint32_t)i + 1;
+            last = &records[i].next;
         } else if (i < entered) {
             records[i].next = 0;
             *at = (uint32_t)i + 1;
         }
     }
+    *last = 0;
+    return later;
 }
 
 /* Write the members of the buckets of a partition from members[*total] on, and where each bucket ends; `ends` may be `places` or
- * lie before it, as a bucket has its first record before its end is written. */
-static void write_buckets(const lsh_bucket_record *records, size_t count, uint32_t *places, int32_t *members, uint32_t *total,
-                          uint32_t *ends, size_t *buckets)
+ * lie before it, as a bucket has its first record before its end is written. `firsts` has room for a number a bucket. */
+static void write_buckets(const lsh_bucket_record *records, size_t count, uint32_t later, uint32_t *firsts, uint32_t *places,
+                          int32_t *members, uint32_t *total, uint32_t *ends, size_t *buckets)
 {
+    size_t found = 0;
     for (size_t i = 0; i < count; i++) {
-        if (places[i] & FOLLOWS)
-            continue;
         const uint32_t size = places[i];
-        places[i] = size > 1 ? *total : ALONE;
-        *total += size > 1 ? size : 0;
+        if (size < 2 || size & FOLLOWS)
+            continue;
+        firsts[found++] = (uint32_t)i;
+        members[*total] = records[i].document;
+        places[i] = *total + 1;
+        *total += size;
     }
-    for (size_t i = 0; i < count; i++)
-        if (places[i] != ALONE)
-            members[places[places[i] & FOLLOWS ? places[i] ^ FOLLOWS : i]++] = records[i].document;
-    for (size_t i = 0; i < count; i++)
-        if (!(places[i] & FOLLOWS))
-            ends[(*buckets)++] = places[i];
+    for (; later; later = records[later - 1].next)
+        members[places[places[later - 1] ^ FOLLOWS]++] = records[later - 1].document;
+    for (size_t k = 0; k < found; k++)
+        ends[(*buckets)++] = places[firsts[k]];
 }
 
 size_t lsh_find_buckets(uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
@@ -105,8 +110,9 @@ size_t lsh_find_buckets(uint64_t *keys, size_t documents, const int32_t *order, 
         records[ends[p]++] = (lsh_bucket_record){.key = spread, .document = order[i]};
     }
     for (size_t p = 0, begin = 0; p < (size_t)1 << bits; begin = ends[p++]) {
-        divide_partition(records + begin, ends[p] - begin, entering[p], bits, lsh_bucket_slots(entered), table, places + begin);
-        write_buckets(records + begin, ends[p] - begin, places + begin, members, &total, places, &buckets);
+        const uint32_t later = divide_partition(records + begin, ends[p] - begin, entering[p], bits, lsh_bucket_slots(entered),
+                                                table, places + begin);
+        write_buckets(records + begin, ends[p] - begin, later, table, places + begin, members, &total, places, &buckets);
     }
     return buckets;
 }

@@ -1,7 +1,7 @@
 /* The low bits of sketches, side by side. See kernels.h. */
 #include <string.h>
 #ifdef __SSE2__ /* each x86-64 has it */
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 #include "kernels.h"

@@ -350,7 +350,12 @@ BAD: dict[str, list[tuple[Any, type[Exception], str]]] = {  # by parameter: valu
     "verify": [(value, ValueError, f"must be one of .*, got {value!r}") for value in ("hash", False)],
     "clusters": [("chains", ValueError, "must be one of 'representative', 'components', got 'chains'")],
     "missing": [(value, ValueError, f"must be one of 'error', 'empty', got {value!r}") for value in ("keep", None)],
-    "max_memory": [("2 apples", ValueError, "must be a number of bytes, or look like '2GB'")],
+    "max_memory": [
+        ("2 apples", ValueError, "must be a number of bytes, or look like '2GB'"),
+        *((value, ValueError, "must be ") for value in ("", "0", "-5", "2GBB", "GB", "two", "1e9")),
+        *((value, TypeError, "must be a whole number, got") for value in (1.5, True, b"2GB")),
+        *((value, ValueError, f"must be 100KB or more, got {value!r}; give") for value in (-1, 99_999, "0.01MiB")),
+    ],
     "temp_dir": [("", ValueError, "must be the path of a folder, got an empty text")],
     "num_threads": [
         (0, ValueError, "must be 1 or more, got 0"),

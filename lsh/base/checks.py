@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 import os
+import sys
 from collections.abc import Mapping
 from numbers import Number
 from typing import Any, TypeVar
@@ -137,7 +138,7 @@ def is_missing(value: object) -> bool:
 
 def unmasked(name: str, value: object) -> None:
     """Raise an error for a masked array of numpy, because the mask would be ignored."""
-    if isinstance(value, np.ma.MaskedArray):
+    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):  # to load it takes 20 ms
         raise errors.bad_type(
             name, "must be an array without a mask, got a masked array; fill or drop the masked values"
         )

@@ -28,7 +28,7 @@ from lsh.links.comparing import Similarity
 from lsh.links.grouping import write_links
 from lsh.links.linking import BandLinks, Links, LowBits, Order, positions_of
 from lsh.sketch.hasher import batch_extents, batch_fingerprints
-from lsh.sketch.sketch_filter import num_words
+from lsh.sketch.sketch_filter import key_bytes, num_words
 from lsh.text.batch import Batch, content_keys, num_bytes, same_texts
 from lsh.text.sets import MAX_CACHED, MAX_SPLIT
 from lsh.text.shingling import sets_maker
@@ -126,7 +126,7 @@ class Corpus:
     has_shingles : numpy.ndarray
         bool, shape ``(n,)``: whether a text has shingles.
     keys : list of SpilledColumn
-        The keys of each band.
+        The keys of each band; of each key the lower half where that is enough.
     low_bits : LowBits
         What is compared before documents are connected.
     sketches, content, sizes : SpilledColumn
@@ -211,9 +211,10 @@ class Corpus:
         stops_early = total is None and not any(collection.tells_progress for collection in self.collections)
         dtype = hasher.dtype if not self.is_exact else np.dtype(np.uint8)
         buffer = MAX_BUFFERS // bands.num_bands
-        self.keys = [budget.column(np.uint64, None, total, buffer) for _ in range(bands.num_bands)]
-        self.sketches = budget.column(dtype, hasher.num_seeds, total)
         bits, most = self.matching.low_bits
+        key_size = key_bytes(max(self._planned, total or 0), bits) if self.more is None else 8
+        self.keys = [budget.column(f"u{key_size}", None, total, buffer) for _ in range(bands.num_bands)]
+        self.sketches = budget.column(dtype, hasher.num_seeds, total)
         low_bits = None if bits == 0 else budget.column(np.uint64, num_words(hasher.num_seeds, bits), total)
         self.low_bits = LowBits(low_bits, bits, most)
         self.content, self.sizes = budget.column(np.uint64, None, total), budget.column(np.int64, None, total)

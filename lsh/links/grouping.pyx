@@ -99,16 +99,12 @@ def rows_by_range(const uint64_t[:, ::1] keys not None, const uint64_t[::1] numb
 cdef class _Scratch:
     """The memory for the documents of one band."""
 
-    cdef c.lsh_bucket_record *records
-    cdef uint32_t *table
+    cdef uint8_t[::1] records  # an array of numpy, which asks for huge pages
+    cdef uint32_t[::1] table
 
     def __cinit__(self, size_t count, size_t entered):
-        self.records = <c.lsh_bucket_record *> resize(NULL, count, sizeof(c.lsh_bucket_record))
-        self.table = <uint32_t *> resize(NULL, c.lsh_bucket_slots(entered), sizeof(uint32_t))
-
-    def __dealloc__(self):
-        free(self.records)
-        free(self.table)
+        self.records = np.empty(count * sizeof(c.lsh_bucket_record), np.uint8)
+        self.table = np.empty(c.lsh_bucket_slots(entered), np.uint32)
 
 
 cdef class BucketFinder:
@@ -167,7 +163,7 @@ cdef class BucketFinder:
             scratch = _Scratch(self.order.shape[0], self.entered)
         with nogil:
             found = c.lsh_find_buckets(&keys[0], count, &self.order[0], taking_part, entered,
-                                       scratch.records, scratch.table)
+                                       <c.lsh_bucket_record *> &scratch.records[0], &scratch.table[0])
         self.idle.append(scratch)
         if found == c.LSH_CHANGED:
             raise ValueError("keys must not change while their buckets are found")

@@ -283,19 +283,18 @@ class Links:
         """Return the links of a band; the keys are freed."""
         found, shared, left_out = self._budget.column(np.int32, 2), 0, 0
         buckets: Iterator[tuple[Array, Array]]
-        whole = own = None
+        own = None
         if self._finder is None:
             buckets = (self._of_part(keys, part) for part in range(self._parts))
         else:
-            whole = keys.in_one_piece()
-            own = self._read(keys) if whole is None else whole
+            own = self._read(keys)
             keys.free()
             buckets = iter([self._finder.find(own)])
         for members, ends in _at_once(buckets, self._most_members):
             more = self._grouped(members, ends, found)
             shared, left_out = shared + more[0], left_out + more[1]
         keys.free()
-        if own is not None and whole is None:
+        if own is not None:
             self._idle.items.append(own)
         return BandLinks(found, shared, left_out)
 
@@ -317,7 +316,7 @@ class Links:
         """Yield the keys of a part, their documents, and whether links can lead to these."""
         for number, (start, stop, backwards) in enumerate(self._order.runs):
             for at, rows in keys.chunks(start, stop, backwards):
-                parts = (rows * SPREAD >> HALF) * np.uint64(self._parts) >> HALF
+                parts = (rows.astype(np.uint64, copy=False) * SPREAD >> HALF) * np.uint64(self._parts) >> HALF
                 here = np.flatnonzero((parts == part) & self._chosen[at : at + len(rows)])
                 here = here[::-1] if backwards else here
                 yield rows[here], here.astype(np.int32) + np.int32(at), number < self._order.entered

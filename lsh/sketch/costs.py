@@ -16,6 +16,7 @@ from typing import Any
 from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, size_argument
 from lsh.base.wording import counted, size
 from lsh.sketch.background import PairsBelow
+from lsh.sketch.sketch_filter import key_bytes
 
 MEASURED_BANDS, MEASURED_SEEDS = 19, 128
 # For each document, and for each byte of its text: seconds of CPU, or bytes.
@@ -120,7 +121,7 @@ def cost_of(
         text_bytes,
         candidates,
         documents * LEAST_BYTES if documents <= MAX_DOCUMENTS else None,
-        documents * (8 * num_bands + num_seeds + low_bytes + CONTENT_BYTES),
+        documents * (key_bytes(documents, low_bytes) * num_bands + num_seeds + low_bytes + CONTENT_BYTES),
         (documents * max(_of(MACHINE_SECONDS, text_bytes) + more, 0.0) + vain) / 3600,
         (documents * spark + vain) / 3600,
         round(documents * (KEY_SHUFFLED * (16 + low_bytes) * num_bands + max(_of(OTHER_SHUFFLED, text_bytes), 0.0))),

@@ -245,7 +245,7 @@ class Plan:
         >>> print(lsh.plan(0.8).cost(100_000_000, text_bytes=1200))
         100,000,000 documents of 1,200 bytes, 120 GB of text
         one machine       max_memory 2400MB or more
-                          33.6 GB of temporary files
+                          26 GB of temporary files
                           0.59 core hours
         Spark             1.8 core hours, 201 GB shuffled
         false candidates  not counted: they may cost more than all else; plan with a sample of the texts

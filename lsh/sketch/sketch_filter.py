@@ -18,6 +18,7 @@ LOSS = 0.001  # share of the pairs at the threshold that the filter may lose whe
 NEEDLESS = 1e-4  # share of the pairs of similarity `UNRELATED` that may pass a comparison of fewer bits
 UNRELATED = 0.25  # similarity; documents that share a bucket by chance are mostly less similar
 LOSS_SHARE = 0.2  # the part of what a planned recall may miss that the filter may lose; the bands may miss the rest
+MOST_SHORT_KEYS = 1 << 28  # documents, of which one in 16 shares a bucket by chance where 4 bytes of a key are kept
 
 
 def loss_of(recall: float) -> float:
@@ -69,6 +70,14 @@ def num_low_bits(num_seeds: int, min_equal: int) -> int:
 def num_words(num_seeds: int, bits: int) -> int:
     """Return how many words of 64 bits so many low bits of each component take."""
     return bits * -(-num_seeds // 64)
+
+
+def key_bytes(documents: int, low_bits: int) -> int:
+    """Return how many bytes of a band key are kept: fewer let more documents share a bucket by chance.
+
+    Where low bits of the components are compared, these tell such documents apart.
+    """
+    return 4 if low_bits and documents <= MOST_SHORT_KEYS else 8
 
 
 def passing(num_seeds: int, min_equal: int, similarity: float, bits: int = BITS) -> float:

@@ -22,6 +22,9 @@ import numpy as np
 
 from lsh.text.columns import fault as _fault
 
+cdef enum:
+    AHEAD = 16  # texts between the one whose size is read and the one that is fetched from memory
+
 cdef Py_ssize_t _MAX_SIZE = <Py_ssize_t> (<size_t> -1 // 2)
 cdef uint8_t _missing = 0  # a missing text is an empty text at this address
 cdef uint8_t _empty = 0  # the address of empty texts that are in no memory
@@ -55,6 +58,8 @@ def extent(texts not None, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
     """
     cdef Py_ssize_t i = start, length, found = 0
     while i < stop and (found < size or i == start):
+        if isinstance(texts, tuple) and i + AHEAD < len(<tuple> texts):  # the objects lie anywhere in memory
+            c.lsh_prefetch(c.PyTuple_GET_ITEM(<PyObject *> texts, i + AHEAD))
         length = _size_at(texts, i)
         if i > start and length > size:
             break

@@ -4,7 +4,6 @@ import errno
 import itertools
 import mmap
 import os
-import re
 import signal
 import sys
 import textwrap
@@ -297,22 +296,6 @@ def test_a_file_that_another_process_cuts(monkeypatch, tmp_path):
 )
 def test_sizes_of_memory(value, size):
     assert memory_size(value) == size
-
-
-@pytest.mark.parametrize("value", ["", "0", "-5", "2GBB", "GB", "two", "1e9", 1.5, True, b"2GB"])
-def test_sizes_that_are_none(value):
-    error, what = (ValueError, "") if isinstance(value, str) else (TypeError, " a whole number, got")
-    with pytest.raises(error, match=f"^max_memory must be{what}"):
-        deduplicate([], max_memory=value)
-
-
-@pytest.mark.parametrize("value", [-1, "1", 99_999, "99 KB", "0.01MiB"])
-def test_a_bound_that_is_too_small(value):
-    message = f"max_memory must be 100KB or more, got {value!r}; give a size such as '500MB' or '2GB'"
-    for find in (deduplicate, find_pairs):
-        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-            find([], max_memory=value)
-        find([], max_memory="100 KB")
 
 
 # Errors, and the files that they leave.

@@ -40,6 +40,7 @@ import truth
 N, THRESHOLD = 5, 0.8
 MASTER = "local[2]"
 DRIVER_MEMORY = "3g"
+JAVA = "-XX:TieredStopAtLevel=1"  # docs/spark.md says why
 FILE_DOCUMENTS = 250_000  # in a Parquet file
 PARTITION_DOCUMENTS = 125_000  # the number of shuffle partitions is chosen by this
 MIN_PARTITIONS = 16
@@ -120,6 +121,7 @@ def session(folder: Path, count: int) -> Any:
 
     settings = {
         "spark.driver.memory": DRIVER_MEMORY,
+        "spark.driver.extraJavaOptions": JAVA,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(max(MIN_PARTITIONS, -(-count // PARTITION_DOCUMENTS))),

@@ -354,7 +354,7 @@ BAD: dict[str, list[tuple[Any, type[Exception], str]]] = {  # by parameter: valu
         ("2 apples", ValueError, "must be a number of bytes, or look like '2GB'"),
         *((value, ValueError, "must be ") for value in ("", "0", "-5", "2GBB", "GB", "two", "1e9")),
         *((value, TypeError, "must be a whole number, got") for value in (1.5, True, b"2GB")),
-        *((value, ValueError, f"must be 100KB or more, got {value!r}; give") for value in (-1, 99_999, "0.01MiB")),
+        *((one, ValueError, f"must be 100KB or more, got {one!r}") for one in (-1, "1", 99_999, "99 KB", "0.01MiB")),
     ],
     "temp_dir": [("", ValueError, "must be the path of a folder, got an empty text")],
     "num_threads": [

@@ -380,6 +380,7 @@ def row(name: str, count: int, folder: Path) -> dict[str, Any]:
     harness.must(found["kept"] + removed == count, f"{found['kept']} rows kept and {removed} removed of {count}")
     loads = {"load_before": load, "load_after": os.getloadavg()[0]}
     about = {"corpus": name, "documents": count, "bytes": size, "removed": removed, "machine": harness.machine()}
+    about["java_options"] = JAVA
     return {**about, **loads, "command": alone, "spark": found}
 
 

@@ -142,8 +142,7 @@ ENOUGH = "^max_memory must be 480KB or more for"
 @pytest.mark.few(1)
 @pytest.mark.parametrize("options", [{}, {"keep": "last"}, {"keep": "longest"}, {"keep": range(20_000)}])
 def test_the_bound_that_an_error_names_is_enough(options):
-    each = LEAST_ORDERED_BYTES if options.get("keep", "last") not in ("first", "last") else LEAST_BYTES
-    enough = 20_000 * each
+    enough = 20_000 * (LEAST_ORDERED_BYTES if options.get("keep", "last") not in ("first", "last") else LEAST_BYTES)
     with pytest.raises(ValueError, match=f"must be {enough // 1000}KB or more for 20,000 documents, .* 100,000 bytes"):
         deduplicate(TEXTS, max_memory=100_000, **options)
     bounded = deduplicate(TEXTS, max_memory=enough, **options)

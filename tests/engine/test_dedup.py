@@ -488,9 +488,10 @@ LIMIT = 20.0  # seconds of processor time; a test takes less than one, or minute
 def test_twenty_thousand_copies():
     text = "The same text again, word for word, as often as one likes. "
     started = time.process_time()
-    result = deduplicate([text] * MANY)
+    result, last = (deduplicate([text] * MANY, keep=keep) for keep in ("first", "last"))
     assert time.process_time() - started < LIMIT
-    assert result.keep.tolist() == [True] + [False] * (MANY - 1)
+    assert result.keep.tolist() == last.keep.tolist()[::-1] == [True] + [False] * (MANY - 1)
+    assert (set(result.labels.tolist()), set(last.labels.tolist())) == ({0}, {MANY - 1})
     assert result.removed["identical"].all()
     assert result.summary()["compared"] == result.summary()["capped"] == 0
 

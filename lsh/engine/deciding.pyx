@@ -9,7 +9,7 @@ of the walk within each.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.math cimport fmax, fmin
+from libc.math cimport fmax, fmin, nextafter
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
@@ -387,7 +387,7 @@ cdef class GreedyClusterer:
                 self._connect(document)
             elif self._is_in_family(document, met):
                 over = max(<Py_ssize_t> 0, self.kept - self.limit)
-                self._judge_all(document, self._gather_family(document, self._least()), &best, &most)
+                self._judge_all(document, self._gather_family(document, self._least(document)), &best, &most)
             elif met:
                 self._judge_all(document, self._gather(document), &best, &most)
             self.left_out += over
@@ -483,7 +483,7 @@ cdef class GreedyClusterer:
         for i in range(found):
             self.similarity.expect(&self.found[i], found - i)
             self._judge(document, self.found[i], self.found_in[i],
-                        self.similarity.exact(document, self.found[i], self._least()), best, most)
+                        self.similarity.exact(document, self.found[i], self._least(document)), best, most)
         return 0
 
     cdef void _judge(self, int32_t document, int32_t other, int32_t band, double value, int32_t *best,
@@ -572,7 +572,7 @@ cdef class GreedyClusterer:
                     continue
                 at -= 1
                 self.stamp[other] = document
-                value = self.similarity.value(document, other, self._least())
+                value = self.similarity.value(document, other, self._least(document))
                 if value == FILTERED:
                     continue
                 self.compared += 1
@@ -599,11 +599,17 @@ cdef class GreedyClusterer:
 
     # ---- the pairs just below the threshold ----
 
-    cdef double _least(self) noexcept nogil:
-        """Similarities below this value change nothing."""
-        cdef double least = self.floor
+    cdef double _least(self, int32_t document) noexcept nogil:
+        """Similarities of a document below this value change nothing.
+
+        The value of the least of the nearest pairs itself changes nothing for a document that comes after that pair's.
+        """
+        cdef double least = self.floor, value
         if self.num_near == NEAR:
-            least = fmax(least, self.nearest[self.least_near].value)
+            value = self.nearest[self.least_near].value
+            if self.ranks[document] > self.nearest[self.least_near].rank:
+                value = nextafter(value, 1.0)
+            least = fmax(least, value)
         return fmin(self.threshold, least)
 
     cdef void _remember(self, int32_t document, int32_t other, int32_t band, double value) noexcept nogil:

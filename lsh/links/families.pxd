@@ -94,7 +94,7 @@ cdef class Family:
     cdef int _map_all(self) except -1 nogil
     cdef Py_ssize_t _by_shingles(self, int32_t document, double least, int32_t *found) except -1 nogil
     cdef double _lacking(self, double size, size_t common, double share) noexcept nogil
-    cdef bint _has_enough(self, const Kept *one, size_t more, double share) noexcept nogil
+    cdef bint _has_enough(self, const Kept *one, size_t more, double share, double min_similarity) noexcept nogil
     cdef size_t _find_lists(self, size_t *num_long) noexcept nogil
     cdef size_t _num_left_out(self, size_t num_long, double share) noexcept nogil
     cdef int _load(self, int32_t document) except -1 nogil

@@ -14,6 +14,7 @@ from libc.string cimport memcpy, memmove, memset
 from lsh cimport _kernels as c
 from lsh.links.comparing cimport Similarity
 from lsh.base.memory cimport resize
+from lsh.text.sets cimport least_shared
 
 cdef enum:
     SAMPLE = 512  # documents in which common shingles are looked for
@@ -343,8 +344,8 @@ cdef class Family:
         """How many rare shingles the loaded document and one of these shingles have to share for that part of all."""
         return share * (self.size + size) - <double> (min(self.num_common, common) + self.zeros) - 1.0
 
-    cdef bint _has_enough(self, const Kept *one, size_t more, double share) noexcept nogil:
-        """Whether the loaded document and another one share that part of their shingles, by their bits; or a few more.
+    cdef bint _has_enough(self, const Kept *one, size_t more, double share, double min_similarity) noexcept nogil:
+        """Whether the loaded document and another one may be so similar, by their bits; `share` is that of `_lacking`.
         """
         cdef double lacking = self._lacking(one.size, one.common, share)
         cdef size_t common
@@ -352,7 +353,12 @@ cdef class Family:
             return False
         common = self.similarity.kernels.count_common(self.bitmap, self.bitmaps + (one - self.kept) * self.words,
                                                       self.words)
-        return <double> (one.rare + more) >= self._lacking(one.size, common, share)
+        if <double> (one.rare + more) < self._lacking(one.size, common, share):
+            return False
+        if self.size < 0.0 or one.size < 0.0:
+            return True
+        return one.rare + more + common + self.zeros >= least_shared(min_similarity, <size_t> self.size,
+                                                                     <size_t> one.size)
 
     cdef size_t _find_lists(self, size_t *num_long) noexcept nogil:
         """Find the lists of the rare shingles of the loaded document, the long ones first; returns how many there are.
@@ -427,13 +433,13 @@ cdef class Family:
                 asked += BLOCK
                 for k in range(self.blocks[i].count):
                     one = self.kept + self.blocks[i].members[k]
-                    if one.rare == 0 and self._has_enough(one, left_out, share):
+                    if one.rare == 0 and self._has_enough(one, left_out, share, min_similarity):
                         found[total] = one.document
                         total += 1
         for i in range(touched):
             one = self.kept + found[i]
             found[count] = one.document
-            count += self._has_enough(one, left_out, share)
+            count += self._has_enough(one, left_out, share, min_similarity)
             one.rare = 0
         memmove(found + count, found + touched, (total - touched) * sizeof(int32_t))
         self.similarity._worked(8 * ((asked + touched) * self.words + listed + self.num_blocks))

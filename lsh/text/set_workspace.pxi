@@ -65,7 +65,7 @@ cdef double _jaccard(size_t shared, size_t a, size_t b) noexcept nogil:
     return <double> shared / <double> (a + b - shared)
 
 
-cdef size_t _least_shared(double least, size_t a, size_t b) noexcept nogil:
+cdef size_t least_shared(double least, size_t a, size_t b) noexcept nogil:
     """The fewest shared shingles that make sets of sizes a and b `least` similar; more than they have if none do.
 
     More shared shingles are never a smaller quotient, and rounding keeps that order, so the test of the caller turns at

@@ -100,6 +100,9 @@ cdef struct Index:
     size_t max_texts
 
 
+cdef size_t least_shared(double least, size_t a, size_t b) noexcept nogil
+
+
 cdef class ShingleSets:
     cdef Batch batch
     cdef lsh_unit unit

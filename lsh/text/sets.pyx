@@ -287,7 +287,7 @@ cdef class ShingleSets:
         a, b = self.texts[i].size, self.texts[j].size
         if a == 0 or b == 0:
             return 0.0
-        needed = _least_shared(least, a, b)
+        needed = least_shared(least, a, b)
         if needed > min(a, b):
             return 0.0
         work.asked += 1

@@ -102,7 +102,7 @@ def test_many_spans():
     assert choice.total == 1 + int((starts[1:] >= ends[:-1]).sum())
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["passages", "contained"])

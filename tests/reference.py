@@ -967,7 +967,7 @@ def contained(
     common: set[Run] = set()
     if max_share is not None:
         held = [set(runs(units, n)) for units in places]
-        common = {run for own in sets for run in own if sum(run in one for one in held) > max_share * len(texts)}
+        common = {run for own in sets for run in own if sum(run in one for one in held) / len(texts) > max_share}
     skipped: dict[int, str] = {}
     for i, own in enumerate(sets):
         least = max(min_shared or 1, 1)
@@ -979,11 +979,11 @@ def contained(
         for i, own in enumerate(sets):
             if i in skipped or own.isdisjoint(there):
                 continue
-            longest = min(max(window * len(wanted[i]), len(wanted[i])), len(units))
+            longest = max(size for size in range(len(units) + 1) if size / len(wanted[i]) <= max(window, 1.0))
             best = max(
                 (len((own - common).intersection(there[start : end - n + 1])), start - end, -start)
                 for start in range(len(units) - n + 1)
-                for end in range(start + n, min(start + int(longest), len(units)) + 1)
+                for end in range(start + n, min(start + longest, len(units)) + 1)
             )
             share = best[0] / len(own - common)
             if best[0] and (share >= threshold if min_shared is None else best[0] >= min_shared):

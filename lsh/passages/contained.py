@@ -283,8 +283,11 @@ class _Finding:
         self.num_texts = counted
         for _, counts in idle.items:
             total += counts
-        self.totals["common"] = int(np.count_nonzero(total > max_share * self.num_texts))
-        self.table.ignore(total, max_share * self.num_texts)
+        most = int(max_share * counted) + 1  # texts that are no larger share, but for rounding
+        while most / max(counted, 1) > max_share:
+            most -= 1
+        self.totals["common"] = int(np.count_nonzero(total > most))
+        self.table.ignore(total, most)
 
     def _search(self) -> Array:
         """Return the hits."""

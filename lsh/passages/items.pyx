@@ -48,6 +48,18 @@ cdef size_t power_of_two(size_t least) noexcept nogil:
     return power
 
 
+cdef size_t _longest(double window, size_t units) noexcept nogil:
+    """The most units whose quotient by so many is `window` or less."""
+    cdef double longest = window * <double> units
+    cdef size_t found
+    if units == 0 or longest >= 9e18:
+        return _MAX if units else 0
+    found = <size_t> longest + 1  # the product may be rounded
+    while <double> found / <double> units > window:
+        found -= 1
+    return max(units, found)
+
+
 cdef int _by_rank(const void *a, const void *b) noexcept nogil:
     cdef uint64_t x = (<const Ranked *> a).rank, y = (<const Ranked *> b).rank
     return (x > y) - (x < y)
@@ -192,7 +204,6 @@ cdef class ItemTable:
         cdef size_t j, count, slot, units = 0, length = 0, mask = counters.shape[0] - 1
         cdef const uint8_t *bytes
         cdef bint is_new = False
-        cdef double longest
         own.begin(self.begin_item(walk, i))
         item.shingles = item.need = 0
         count = walk.more()
@@ -210,8 +221,7 @@ cdef class ItemTable:
             units = walk.first + count + self.n - 1
             count = walk.more()
         item.different = own.count
-        longest = self.window * units
-        item.longest = _MAX if longest >= 9e18 else max(units, <size_t> longest)
+        item.longest = _longest(self.window, units)
         item.need = self.min_shared if self.min_shared else self._least(item.shingles)
         item.bar = min(item.need, 3 + (item.need - 1) // BAR)
         item.state = GOOD
@@ -389,7 +399,7 @@ cdef class ItemTable:
         """Where the shingle of an entry is, in a table of all shingles."""
         return self.data + self.bounds[self.entries[entry, 1]] + self.places[entry, 0]
 
-    def ignore(self, const int64_t[::1] counts not None, double most):
+    def ignore(self, const int64_t[::1] counts not None, int64_t most):
         """Let shingles not count whose number in `counts`, by first entry, is above `most`; `index` all before."""
         cdef size_t i, place, length, first = 0, size = self.size // 8 + 1
         cdef const uint8_t *bytes

@@ -33,10 +33,18 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 MAX_UNITS = 2**62 - 1  # units of a shingle: more than any text has, and within the range of Py_ssize_t
 NORMAL_FORMS: tuple[NormalForm, ...] = get_args(NormalForm)
 
-PIECE = 1 << 20  # bytes of a text that are normalised at once
-# Between such a character and a space no normalisation looks at both sides: the pieces can be normalised one by one.
-_BOUNDARY = re.compile(rb"[A-Za-z0-9](?= )")
-LOCATED = 256  # bytes of a text, at least, in which a unit is searched for
+PIECE = 1 << 20  # characters of a text that are normalised at once
+LOCATED = 256  # characters of a text, at least, in which a unit is searched for
+# Between a letter or digit and a space no normalisation looks at both sides: the pieces can be normalised one by one.
+# The normal forms of some other signs, such as a digit in brackets, end in punctuation.
+_BEFORE_SPACE = r"[^\W_\u2474-\u249b\U0001f100-\U0001f10c](?= )"
+# Nor between two such letters of scripts without spaces; but a word may go on there.
+_UNSPACED = (
+    r"[\u0e01-\u0e2e\u0e81-\u0eae\u1000-\u1021\u1780-\u17a2\u3041-\u3096\u30a1-\u30fa"
+    r"\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]"
+)
+_WORD_BOUNDARY = re.compile(_BEFORE_SPACE)
+_BOUNDARY = re.compile(f"{_BEFORE_SPACE}|{_UNSPACED}(?={_UNSPACED})")
 _WHITE_SPACE = re.compile(r"\s+")
 # A run of ASCII, another UTF-8 sequence (encoded surrogates included), or, as the only group, an undecodable byte.
 _UTF8 = re.compile(
@@ -216,14 +224,13 @@ class Shingles:
 
     def _apply_to_segment(self, segment: bytes) -> bytes:
         """Normalise UTF-8, a long text piece by piece, as Python handles signals only between calls."""
-        pieces, start = [], 0
-        while start < len(segment):
-            boundary = _BOUNDARY.search(segment, start + PIECE) if len(segment) - start > PIECE else None
-            end = boundary.end() if boundary else len(segment)
-            piece = segment[start:end].decode("utf-8", "surrogatepass")
-            pieces.append(self._apply_to_str(piece).encode("utf-8", "surrogatepass"))
+        text, pieces, start = segment.decode("utf-8", "surrogatepass"), [], 0
+        while start < len(text):
+            boundary = _WORD_BOUNDARY.search(text, start + PIECE) if len(text) - start > PIECE else None
+            end = boundary.end() if boundary else len(text)
+            pieces.append(self._apply_to_str(text[start:end]).encode("utf-8", "surrogatepass"))
             start = end
-            if start < len(segment):
+            if start < len(text):
                 end_if_stopped()
         return b"".join(pieces)
 
@@ -285,13 +292,16 @@ def original_spans(shingles: Shingles, text: bytes, spans: list[tuple[int, int]]
     list of (int, int)
         Where the first unit begins and where the last one ends, in bytes.
     """
-    pieces, counts, start = list[tuple[int, bytes]](), [0], 0
-    while start < len(text):  # boundaries at which no normalisation looks at both sides
-        boundary = _BOUNDARY.search(text, start + LOCATED)
-        end = boundary.end() if boundary else len(text)
-        pieces.append((start, text[start:end]))
-        counts.append(counts[-1] + len(_units_of(shingles, text[start:end])))
-        start = end
+    pieces, counts, start, place = list[tuple[int, bytes]](), [0], 0, 0
+    characters = text.decode("utf-8", "surrogateescape")
+    boundaries = _WORD_BOUNDARY if shingles.unit == "word" else _BOUNDARY
+    while start < len(characters):
+        boundary = boundaries.search(characters, start + LOCATED)
+        end = boundary.end() if boundary else len(characters)
+        piece = characters[start:end].encode("utf-8", "surrogateescape")
+        pieces.append((place, piece))
+        counts.append(counts[-1] + len(_units_of(shingles, piece)))
+        start, place = end, place + len(piece)
     found = []
     for first, last in spans:
         at = bisect_right(counts, first) - 1

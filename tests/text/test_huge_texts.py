@@ -80,7 +80,7 @@ def test_murmur3_in_pieces(shingles, hashbytes):
 def test_normalisation_in_pieces(options, monkeypatch):
     draw = random.Random(3)
     parts = ["Σ", "ΑΣ", "e\u0301", "\u0301", " ", "  ", ". ", " .", "İ", "ﬁ", "A", "9", "\u3000", "\n", "ß"]
-    parts += ["한", "ᄒ", "ᅡ"]
+    parts += ["한", "ᄒ", "ᅡ", "⑴", "か", "\u3099", "ก"]
     texts = ["".join(draw.choices(parts, k=400)).encode() for _ in range(60)] + [mixed(3000, 4)]
     shingles = Shingles(5, **options)
     whole = [shingles.apply(text) for text in texts]

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -245,12 +246,12 @@ def _find(request: Request, watch: Stopwatch) -> dict[str, Any]:
             shortening.check_documents(documents, written, request.mark, "--hits")
 
     with ExitStack() as opened:
-        items = _opened_items(opened, request)
         added = [] if request.mark is None else [files.Added(request.mark, "spans")]
         with_ids = written.tables["--hits"] is not None or written.report is not None
-        run = outputs.open_run(opened, request, check, added, with_ids, shares, items, request.cut)
+        open_items = partial(_opened_items, opened, request)
+        run = outputs.open_run(opened, request, check, added, with_ids, shares, open_items, request.cut)
         watch.stage("preparing")
-        found = find(request.containing, items, run.texts, number_of(running.num_threads), run.meter)
+        found = find(request.containing, run.old, run.texts, number_of(running.num_threads), run.meter)
         watch.stage("preparing", found.summary()["seconds"])
         outputs.write_report(opened, request, run, watch, lambda: _report(request, found, run))
         if found.summary()["items"] == 0:
@@ -261,18 +262,18 @@ def _find(request: Request, watch: Stopwatch) -> dict[str, Any]:
     summary = found.summary()
     counts = {name: summary[name] for name in COUNTS}
     counts["emptied"] = len(emptied)
-    counts["read"] = run.texts.num_bytes + items.num_bytes
-    counts["bad_lines"] = run.texts.skipped + items.skipped
-    counts["hidden"] = run.texts.hidden + items.hidden
+    counts["read"] = run.texts.num_bytes + run.old.num_bytes
+    counts["bad_lines"] = run.texts.skipped + run.old.skipped
+    counts["hidden"] = run.texts.hidden + run.old.hidden
     return counts
 
 
-def _opened_items(opened: ExitStack, request: Request) -> ItemStream:
+def _opened_items(opened: ExitStack, request: Request, rejects: files.Target | None) -> ItemStream:
     """Open the files of items, which `opened` closes."""
     everything, documents = [request.sources, *request.references], list[files.Documents]()
     with inputs.named_as(inputs.OF_ITEMS):
         for one, reading in zip(request.references, request.item_readings):
-            documents.append(opened.enter_context(inputs.open_documents(reading, one, others=everything)))
+            documents.append(opened.enter_context(inputs.open_documents(reading, one, rejects, everything)))
     with_sources, notes = request.outputs.report is not None, None if request.running.quiet else "ITEMS: "
     return ItemStream(documents, with_sources=with_sources, notes=notes)
 

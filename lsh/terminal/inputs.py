@@ -236,8 +236,8 @@ def find(reading: ReadOptions, places: Sequence[files.Place], quiet: bool = Fals
 
 def shared_file(first: files.Sources, second: files.Sources) -> str | None:
     """Return the name of a file that is in both collections, ``None`` if there is none."""
-    known = {files.same_key(source.path) for source in first.found} - {files.STANDARD}
-    return next((files.shown(one.path) for one in second.found if files.same_key(one.path) in known), None)
+    known = {files.identity(source.path) for source in first.found if source.path != files.STANDARD}
+    return next((files.shown(one.path) for one in second.found if files.identity(one.path) in known), None)
 
 
 def is_index(folder: str) -> bool:

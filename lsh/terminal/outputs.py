@@ -311,7 +311,7 @@ def open_run(
     added: Sequence[files.Added],
     with_ids: bool,
     shares: Mapping[str, float] = SHARES,
-    old: TextStream | None = None,
+    open_old: Callable[[files.Target | None], TextStream] | None = None,
     with_sizes: bool = False,
     resumption: Resumption | None = None,
 ) -> OpenRun:
@@ -331,8 +331,9 @@ def open_run(
         Whether ids of documents are used.
     shares : mapping of str to float, optional
         The stages of the library, for the progress; see `console.progress`.
-    old : TextStream, optional
-        The references, which are open and read first. Default: they are opened as --against.
+    open_old : callable, optional
+        Opens the references, which are read first, with the target of lines that are left out. Default: they are
+        opened as --against.
     with_sizes : bool, optional
         Whether sizes of texts are used beside the report.
     resumption : Resumption, optional
@@ -351,6 +352,7 @@ def open_run(
     if written.rejects is not None:
         rejects = opened.enter_context(files.Target(written.rejects, folder=running.temp_dir, run=name))
     targets: list[AnyTarget] = [] if rejects is None else [rejects]
+    old = None if open_old is None else open_old(rejects)
     everything = [request.sources, *request.references]
     documents = opened.enter_context(
         inputs.open_documents(reading, request.sources, rejects, everything, budget, added=added)

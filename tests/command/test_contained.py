@@ -118,11 +118,13 @@ def test_the_page_is_that_of_the_function(corpus):
 
 
 def test_a_dry_run_writes_tables_only(corpus):
+    (corpus / "bad.jsonl").write_bytes(b"{bad\n")
     before = set(contents(corpus))
-    printed = run(corpus, "contained", "q.tsv", *SHARDS, "--dry-run", "--cut", "-o", "o/", "--skipped", "s.tsv")
-    assert printed.returncode == 0
-    assert "% would be cut" in printed.stderr.decode().replace(")", "")
-    assert set(contents(corpus)) - before == {"s.tsv"}
+    tables = "--skipped", "s.tsv", "--items", "bad.jsonl", "--on-bad-line", "skip", "--rejects", "bad"
+    printed = run(corpus, "contained", "q.tsv", *SHARDS, "--dry-run", "--cut", "-o", "o/", *tables)
+    assert (printed.returncode, b"%) would be cut, 1 emptied, 1 bad line skipped" in printed.stderr) == (0, True)
+    assert set(contents(corpus)) - before == {"s.tsv", "bad"}
+    assert (corpus / "bad").read_bytes() == b"{bad\n"
 
 
 @pytest.mark.parametrize("keep", [None, "first", "last", "--keep-field"])
@@ -134,8 +136,7 @@ def test_documents_that_others_contain_are_removed(tmp_path, keep):
     how = ["--keep-field", "2"] if keep == "--keep-field" else ["--keep", keep] if keep else []
     options = ["--field", "3", "--threshold", "0.9", "--measure", "containment", *how, "--json", "--removed", "r.tsv"]
     counts = json.loads(done(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", *options))
-    order = {None: "longest", "--keep-field": priorities}.get(keep, keep)
-    result = package.deduplicate_contained(texts, 0.9, keep=order)
+    result = package.deduplicate_contained(texts, 0.9, keep=priorities if keep == "--keep-field" else keep or "longest")
     assert (tmp_path / "out.tsv").read_text() == "".join(lines[i] for i in result.kept)
     removed = [[str(value).encode() for value in row[:3]] for row in result.removed.tolist()]
     assert rows((tmp_path / "r.tsv").read_bytes()) == removed

@@ -284,7 +284,7 @@ MISUSE = [
     ("contained old.tsv in.jsonl --dry-run --preset gpt3 --ngram 5", "--ngram cannot be combined with --preset"),
     ("contained old.tsv in.jsonl -o x.jsonl --cut --mark x", "--mark: not allowed with argument --cut"),
     ("contained old.tsv in.jsonl -o x.jsonl --mark text", "it has a field 'text', which --mark adds"),
-    ("contained old.tsv old.tsv -o x", "old.tsv is INPUT and ITEMS: each item would be found in its own text; name"),
+    ("contained hard.txt news.txt -o x", "hard.txt is INPUT and ITEMS: each item would be found in its own text; name"),
     ("contained old.tsv --items in.jsonl in.jsonl --dry-run", "in.jsonl is INPUT and --items: "),
     ("contained old.tsv --items old.tsv in.jsonl -o x", "old.tsv is given twice: its items would be counted twice; na"),
     ("contained old.tsv in.jsonl -o old.tsv", "OUTPUT must not be ITEMS (old.tsv)"),

@@ -21,7 +21,7 @@ from lsh.base.arrays import Array
 from lsh.base.threads import number_of
 from lsh.base.wording import counted, size
 from lsh.files import ReadOptions
-from lsh.files.records import NO_ID, is_number
+from lsh.files.records import NO_ID, checked_delimiter, is_number
 from lsh.passages.contained import Containing, find
 from lsh.passages.contained_result import Contained
 from lsh.passages.rules import rule
@@ -41,6 +41,7 @@ OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "preset",
     "item_field",
     "item_id_field",
+    "item_delimiter",
 )
 OF_ITEMS = "each item would be found in its own text; name other files"  # a file that is INPUT and ITEMS
 STAGE_SHARES = {"items": 0.02, "counting": 0.7, "searching": 1.0}
@@ -123,6 +124,9 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     group.add_argument(
         "--item-id-field", action=options.Once, metavar="FIELD", help="column of its id (default: as --id-field)"
+    )
+    group.add_argument(
+        "--item-delimiter", action=options.Once, help="character between the columns (default: as --delimiter)"
     )
     options.add_running(parser, max_memory=False)
     parser.set_defaults(run=run, against=None)
@@ -217,6 +221,8 @@ def _item_reading(namespace: argparse.Namespace, items: files.Sources, reading: 
         own, other = getattr(namespace, f"item_{name}"), getattr(reading, name)
         by_number = other is not None and all(is_number(one.strip()) for one in other.split(","))
         fields[name] = other if own is None and (numbered if by_number else named or other == NO_ID) else own
+    if namespace.item_delimiter is not None:
+        fields["delimiter"] = checked_delimiter(namespace.item_delimiter, "item_delimiter")
     return replace(reading, source_field=None, **fields)
 
 
@@ -230,7 +236,7 @@ def _check_items(namespace: argparse.Namespace, items: Sequence[files.Sources]) 
     if all(format in ("txt", files.FOLDER) for format in formats):
         shown = "a folder of texts" if formats[0] == files.FOLDER else f".{formats[0]}"
         problem = f"{{0}} is for {COLUMNS}, and ITEMS is {shown}; leave it out"
-        options.refuse(namespace, ("item_field", "item_id_field"), problem)
+        options.refuse(namespace, ("item_field", "item_id_field", "item_delimiter"), problem)
 
 
 # ---- the run ----
@@ -255,7 +261,9 @@ def _find(request: Request, watch: Stopwatch) -> dict[str, Any]:
         watch.stage("preparing", found.summary()["seconds"])
         outputs.write_report(opened, request, run, watch, lambda: _report(request, found, run))
         if found.summary()["items"] == 0:
-            raise ValueError("ITEMS has no items: nothing would be found; name a file with a text in each record")
+            skipped = f" but {counted(run.old.skipped, 'bad line')}" if run.old.skipped else ""
+            problem = f"ITEMS has no items{skipped}: nothing would be found"
+            raise ValueError(f"{problem}; name a file with a text in each record, and its column by --item-field")
         emptied = _emptied(found, run) if request.cut else np.empty(0, np.int64)
         _write(request, found, run, emptied)
         watch.stage("writing")

@@ -554,7 +554,7 @@ def checked_encoding(encoding: str) -> str:
     return "utf-8" if name == "utf-8-sig" else name
 
 
-def checked_delimiter(delimiter: str) -> str:
+def checked_delimiter(delimiter: str, name: str = "delimiter") -> str:
     r"""Return a delimiter; ``"tab"`` and ``"\t"`` stand for a tab.
 
     Raises
@@ -569,7 +569,7 @@ def checked_delimiter(delimiter: str) -> str:
     """
     found = "\t" if delimiter in ("tab", r"\t") else delimiter
     if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
-        raise bad_value("delimiter", f"must be one ASCII character, such as ; or |, or tab, got {delimiter!r}")
+        raise bad_value(name, f"must be one ASCII character, such as ; or |, or tab, got {delimiter!r}")
     return found
 
 

@@ -244,7 +244,13 @@ class _LocalFolder:
             os.rmdir(filled)
         else:
             os.chmod(filled, mode(self._place, 0o777))
-            os.rename(filled, self._place)
+            try:
+                os.rename(filled, self._place)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                reason = f"must be a new or an empty folder, and {self._name} got files during the run; name another"
+                raise bad_value("output", reason) from None
         self._beside = None
 
     def _move(self, filled: str) -> None:

@@ -34,8 +34,8 @@ exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or wri
 SAME_NAMES = ["bands", "bytes", "confidence", "delimiter", "documents", "encoding", "field", "format", "header", "keep"]
 SAME_NAMES += ["id_field", "keep_field", "max_memory", "min_similarity", "missing", "normalize", "num_seeds", "pattern"]
 SAME_NAMES += ["num_threads", "on_bad_line", "random_state", "recall", "recommend", "reject", "removed", "source_field"]
-SAME_NAMES += ["item_field", "item_id_field", "max_share", "min_bytes", "min_shared", "temp_dir", "threshold"]
-SAME_NAMES += ["time_field", "top", "unit", "verify", "window"]
+SAME_NAMES += ["item_delimiter", "item_field", "item_id_field", "max_share", "min_bytes", "min_shared", "temp_dir"]
+SAME_NAMES += ["threshold", "time_field", "top", "unit", "verify", "window"]
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in SAME_NAMES}
 OPTIONS |= {"n": "--ngram", "seeds": "--num-seeds", "added": "--mark", "copies": "--add-copies"}
 OPTIONS |= {name: name.upper() for name in ("input", "other", "output")}

@@ -33,7 +33,8 @@ MALLOPT = (-1, -3)  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h
 MAX_KEPT = 1 << 24  # bytes of freed memory that a thread keeps, more than the blocks that wait
 
 
-OF_ITEMS = {"field": "item_field", "id_field": "item_id_field"}  # options of reading the items of lsh contained
+# Options of reading the items of lsh contained.
+OF_ITEMS = {"field": "item_field", "id_field": "item_id_field", "delimiter": "item_delimiter"}
 NO_NAMES = np.empty(0, np.int32)
 
 Item = TypeVar("Item")
@@ -149,8 +150,9 @@ def made_folders(paths: Iterable[str | None]) -> Iterator[None]:
                 missing.append(folder)
                 folder = os.path.dirname(folder)
             for one in reversed(missing):
-                os.mkdir(one)
-                made.append(one)
+                with suppress(FileExistsError):  # another process makes it, too
+                    os.mkdir(one)
+                    made.append(one)
         yield
     except BaseException:  # an interrupt, too
         for one in reversed(made):

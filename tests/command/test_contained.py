@@ -86,8 +86,7 @@ def test_standard_input_and_columns(tmp_path):
         ("a.jsonl", [{"name": f"n{i}", "question": item, "text": "x"} for i, item in enumerate(items)]),
         ("a.txt", items),
     ):
-        lines = [one if name == "a.txt" else json.dumps(one) for one in records]
-        (tmp_path / name).write_text("\n".join(lines))
+        (tmp_path / name).write_text("\n".join(one if name == "a.txt" else json.dumps(one) for one in records))
         own = ["--item-field", "question", "--item-id-field", "name"] if name == "a.jsonl" else []
         options = ["--field", "2", "--id-field", "1", "--format", "tsv", "--ngram", "9", "--unit", "char"]
         options += ["--no-lowercase", "--no-strip-punctuation", "--hits", "h.tsv", "-v", *own]

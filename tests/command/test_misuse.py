@@ -74,6 +74,7 @@ BAD_VALUES = {  # such as the command refuses, or the library
     "--min-shared": "0",
     "--max-share": "2",
     "--window": "0.5",
+    "--item-delimiter": ";;",
 }
 FREE = {  # any text is a value: names of files, columns and documents
     *("--output", "--removed", "--removed-documents", "--clusters", "--rejects", "--report", "--source-field"),

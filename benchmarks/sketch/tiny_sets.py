@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import harness
 
 PAIRS = 40_000
-UNIONS = range(2, 9)
+UNIONS = range(2, 11)
 LEAST, MOST = Fraction(1, 5), Fraction(3, 4)  # similarity of a pair
-NUM_SEEDS = (64, 128, 256, 512)
+NUM_SEEDS = (64, 128, 256, 512, 1024)
 RECALLS = (0.95, 0.99, 0.999)
 CHECKED = 4000  # pairs of a cell for which `find_pairs` must give the same, with its defaults
 WORDS = lsh.Shingles(1, "word")

@@ -15,6 +15,7 @@ import numpy as np
 import lsh
 from lsh import files
 from lsh.base import checks
+from lsh.base.wording import counted
 from lsh.files import ReadOptions
 from lsh.sketch.background import SAMPLE_TEXTS
 from lsh.sketch.hasher import MAX_FSS_SEEDS
@@ -39,7 +40,8 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "plan",
         help="choose bands, and print their recall and cost",
         description="Print the cheapest bands that find a pair at the threshold with the recall, their recall at other "
-        "similarities, and their cost. With a number of documents, they are those that lsh dedup uses for so many.",
+        "similarities, and their cost. With a number of documents, they are those that lsh dedup uses for so many; "
+        "with --sample it prints the options for them, if it would use others.",
         epilog=EPILOG,
     )
     options.add(parser, "--threshold", "--recall", "--num-seeds")
@@ -89,15 +91,23 @@ def run(namespace: argparse.Namespace) -> None:
     inputs.check_files(inputs.named("--sample", places), [("--plot", namespace.plot)], reading)
     _check_plot(namespace.plot)
     inputs.note_memory([namespace.plot], quiet=False)
-    make_plan = partial(lsh.plan, **{name: value for name, value in goal.items() if value is not None})
+    make_plan, own = partial(lsh.plan, **{name: value for name, value in goal.items() if value is not None}), None
     planned = make_plan(documents=documents)  # an error if no bands have the recall, before the sample is read
     if sample is not None:
         count, texts = _sample(inputs.find(reading, places), reading)
         if not count:
             raise ValueError(f"--sample must have documents, {' '.join(map(files.shown, sample))} has none")
         documents = documents or count
+        if count < min(SAMPLE_TEXTS, documents):
+            remedy = f"name files of {SAMPLE_TEXTS:,} documents or more"
+            console.say(f"--sample has {counted(count, 'document')}: rare false candidates are not seen; {remedy}")
+        usual = planned if namespace.documents is not None else make_plan(documents=documents)
         make_plan = partial(make_plan, shingles=shingles, background=texts)
         planned = make_plan(documents=documents)
+        if planned.bands != usual.bands:
+            given = lsh.plan(planned.threshold, planned.recall, planned.num_seeds)
+            needed = "" if given.bands == planned.bands else f" --bands {planned.bands.to_string()}"
+            own = f"--num-seeds {planned.num_seeds}{needed}"
         if text_bytes is None:
             text_bytes = round(sum(len(text or b"") for text in texts) / len(texts))
     cost = None if text_bytes is None or documents is None else planned.cost(documents, text_bytes=text_bytes)
@@ -106,7 +116,7 @@ def run(namespace: argparse.Namespace) -> None:
     else:
         by_size = documents is not None and namespace.num_seeds is None
         larger = make_plan(documents=4 * documents) if by_size else None
-        console.write_data(_table(planned, larger, cost))
+        console.write_data(_table(planned, larger, cost, own))
     if namespace.plot is not None:
         _draw(planned, namespace.plot)
 
@@ -130,12 +140,13 @@ def _sample(sources: files.Sources, reading: ReadOptions) -> tuple[int, list[byt
         return count, [record.text for _, record in texts.at(wanted.tolist())]
 
 
-def _table(planned: lsh.Plan, larger: lsh.Plan | None, cost: lsh.Cost | None) -> str:
+def _table(planned: lsh.Plan, larger: lsh.Plan | None, cost: lsh.Cost | None, own: str | None) -> str:
     """Return the table and the cost.
 
-    `larger` is the plan for four times as many documents, where their number decides about it.
+    `larger` is the plan for four times as many documents, where their number decides about it, `own` the options with
+    which ``lsh dedup`` uses these bands, if it would use others.
     """
-    table = str(planned)
+    table = str(planned) + ("" if own is None else f"\nlsh dedup uses these bands with {own}")
     if larger is not None and larger.bands == planned.bands:
         table += "\nfour times as many documents need the same bands"
     elif larger is not None:

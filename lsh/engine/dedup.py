@@ -112,7 +112,7 @@ def deduplicate(
         The least probability with which a pair at the threshold is found, more than 0 and less than 1; more similar
         pairs are found with a higher probability. Default 0.99, if `bands` is not given. With scheme ``"fss"``, which
         is the default, up to 1.5 % may be missed in place of 1 % where two texts together have 2 to 5 different
-        shingles; see `Plan.recall_at`.
+        shingles, or up to 10 with more than 128 components; see `Plan.recall_at`.
     bands : Bands or Plan, optional
         The bands to use, in place of `recall`. A plan must have the same threshold and number of seeds, and the same
         shingles if it has any; to use its bands with other values, pass ``plan.bands``. Default: the bands of
@@ -180,8 +180,8 @@ def deduplicate(
     -----
     Documents are decided in the order of `keep`. A document is removed if an earlier kept document shares a bucket with
     it in any band and has an exact Jaccard similarity of at least `threshold`. The most similar one is its witness; of
-    equally similar ones, the earliest. Of identical texts only the first one can be kept. Texts without shingles are
-    kept.
+    equally similar ones, the earliest, but a copy with the same bytes in `against` first. Of identical texts only the
+    first one can be kept. Texts without shingles are kept.
 
     With ``clusters="components"`` the earliest document of each connected component is kept and is the witness of the
     others. A document is compared with all that share a bucket with it, unless they are connected already. This is many

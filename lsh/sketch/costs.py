@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from math import log
 from typing import Any
 
-from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, size_argument
+from lsh.base.budget import LEAST_BYTES, MAX_DOCUMENTS, MIN_MEMORY, size_argument
 from lsh.base.wording import counted, size
 from lsh.sketch.background import PairsBelow
 from lsh.sketch.sketch_filter import key_bytes
@@ -31,6 +31,9 @@ SEED_SECONDS, BAND_SECONDS, SHARED_SECONDS = 1.4204e-9, 8.0071e-8, 1.076e-8
 MANY = 10_000  # false candidates of a document
 MANY_CANDIDATES = """
                   which takes much of the time: longer shingles, or a higher threshold, have fewer"""
+LARGE_BUCKET = 1 << 16  # documents, as `lsh.links.linking.LIMIT`: beyond it comparisons are left out
+LARGE_BUCKETS = f"""
+                  in buckets of more than {LARGE_BUCKET:,} unlike documents some are not compared: less recall"""
 CONTENT_BYTES = 24  # of a document in temporary files, beside keys and sketch
 
 
@@ -81,20 +84,21 @@ class Cost:
         total = size(self.documents * self.text_bytes)
         if self.max_memory is None:
             memory = f"not in one run, which can have {MAX_DOCUMENTS:,} documents; divide the corpus"
+            parts = " in all parts", ", and more to compare the parts with each other"
         else:
-            memory = f"max_memory {size_argument(self.max_memory)} or more"
+            memory, parts = f"max_memory {size_argument(self.max_memory)} or more", ("", "")
         if self.false_candidates is None:
             compared = "not counted: they may cost more than all else; plan with a sample of the texts"
         else:
             each = 2 * self.false_candidates / self.documents
             compared = f"{each:,.0f} for each document" if each >= 10 else f"{each:.2g} for each document"
-            compared += MANY_CANDIDATES if each > MANY else ""
+            compared += (MANY_CANDIDATES if each > MANY else "") + (LARGE_BUCKETS if each > LARGE_BUCKET else "")
         return "\n".join(
             [
                 f"{counted(self.documents, 'document')} of {self.text_bytes:,} bytes, {total} of text",
                 f"one machine       {memory}",
-                f"                  {size(self.temporary_bytes)} of temporary files",
-                f"                  {_hours(self.core_hours)}",
+                f"                  {size(self.temporary_bytes)} of temporary files{parts[0]}",
+                f"                  {_hours(self.core_hours)}{parts[1]}",
                 f"Spark             {_hours(self.spark_core_hours)}, {size(self.spark_shuffled_bytes)} shuffled",
                 f"false candidates  {compared}",
                 "extrapolated from two cores and shingles of bytes; words take up to three times as long where texts "
@@ -120,7 +124,7 @@ def cost_of(
         documents,
         text_bytes,
         candidates,
-        documents * LEAST_BYTES if documents <= MAX_DOCUMENTS else None,
+        max(documents * LEAST_BYTES, MIN_MEMORY) if documents <= MAX_DOCUMENTS else None,
         documents * (key_bytes(documents, low_bytes) * num_bands + num_seeds + low_bytes + CONTENT_BYTES),
         (documents * max(_of(MACHINE_SECONDS, text_bytes) + more, 0.0) + vain) / 3600,
         (documents * spark + vain) / 3600,

@@ -191,11 +191,11 @@ class Plan:
         -----
         This holds for independent components, such as those of scheme ``"murmur3"``. With ``"fss"`` the number of equal
         components varies less, which makes the recall at the threshold higher, except for tiny texts: if two texts
-        together have 2 to 6 different shingles (up to 12 with 512 components), it may be lower. With a planned recall
-        of 0.99, up to 1.8 % of such pairs were missed where 1 % was allowed (with 128 components up to 1.5 %, and from
-        6 shingles on less than 1 %). With 0.999, up to 1 % were missed where 0.1 % was allowed. With 0.95, no more were
-        missed than allowed. Most of them are lost by the sketch filter. Measured by
-        ``benchmarks/sketch/tiny_sets.py`` at thresholds from 0.2 to 0.75, with 64 to 512 components and 40,000 pairs
+        together have 2 to 6 different shingles (up to 10 with 512 components and more), it may be lower. With a planned
+        recall of 0.99, up to 1.8 % of such pairs were missed where 1 % was allowed (with 128 components up to 1.5 %,
+        and from 6 shingles on less than 1 %). With 0.999, up to 1 % were missed where 0.1 % was allowed. With 0.95, no
+        more were missed than allowed. Most of them are lost by the sketch filter. Measured by
+        ``benchmarks/sketch/tiny_sets.py`` at thresholds from 0.2 to 0.75, with 64 to 1,024 components and 40,000 pairs
         each.
 
         Examples

@@ -117,7 +117,8 @@ def find_contained(
     Parameters
     ----------
     items : iterable of str or bytes, numpy array, Arrow column, or callable
-        ``m`` items to look for, as for `MinHasher.fingerprints`; they are held in memory.
+        ``m`` items to look for, as for `MinHasher.fingerprints`; they are held in memory. An iterator only with
+        `texts`.
     texts : iterable of str or bytes, numpy array, Arrow column, or callable, optional
         ``n`` texts to search, as for `deduplicate`. An iterator is read once, and not held. Default: `items`; each text
         is then looked for in all others.

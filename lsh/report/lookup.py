@@ -129,12 +129,13 @@ def _by_position(values: TextsByPosition) -> TextsByPosition:
 
 
 def checked_length(name: str, values: Indexed, number: int) -> None:
-    """Check that there is one value for each document."""
+    """Check that there is one value for each document, or for each item."""
+    each = "item" if name.startswith("item") else "document"
     kinds = (*checks.TEXT_TYPES, Mapping, set, frozenset)
     if isinstance(values, kinds) or not (hasattr(values, "__len__") and hasattr(values, "__iter__")):
-        raise errors.bad_type(name, f"must be a sequence with one value for each document, got {type(values).__name__}")
+        raise errors.bad_type(name, f"must be a sequence with one value for each {each}, got {type(values).__name__}")
     if len(values) != number:
-        raise errors.bad_value(name, f"must have one value for each document ({number}), got {len(values)}")
+        raise errors.bad_value(name, f"must have one value for each {each} ({number}), got {len(values)}")
 
 
 def decoded(value: object) -> str:

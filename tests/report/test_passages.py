@@ -181,7 +181,7 @@ def test_only_the_texts_and_items_of_the_choice_are_read():
     assert page == report.contained(FOUND, lambda: iter(ITEMS), lambda: iter(ASKED))
     with pytest.raises(TypeError, match="found must be a Contained"):
         report.choose_contained(ASKED)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="items must have one value for each document"):
+    with pytest.raises(ValueError, match="items must have one value for each item"):
         report.contained(FOUND, ITEMS[:2], ASKED)
 
 

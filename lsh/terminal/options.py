@@ -42,7 +42,8 @@ def whole(text: str) -> int:
         number = float(text)
         if number.is_integer():
             return int(number)
-    raise argparse.ArgumentTypeError(f"expected a whole number, such as 3000000 or 3e6, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
+    raise argparse.ArgumentTypeError(f"expected a whole number in digits, such as 12 or 3e6, got {text!r}")
 
 
 def seed(text: str) -> int:

@@ -53,8 +53,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 def pytest_report_header() -> str:
     """Say which package is tested: that of the checkout, or an installed one."""
-    spec = find_spec("lsh")
-    return f"lsh: {spec.origin if spec else 'not found'}"
+    return f"lsh: {getattr(find_spec('lsh'), 'origin', 'not found')}"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -68,9 +67,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def _tests(items: list[pytest.Item], mark: str) -> list[list[pytest.Item]]:
     """Return the cases with a mark, by test."""
     tests = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker(mark):
-            tests[item.nodeid.partition("[")[0]].append(item)
+    for item in [one for one in items if one.get_closest_marker(mark)]:
+        tests[item.nodeid.partition("[")[0]].append(item)
     return list(tests.values())
 
 
@@ -80,12 +78,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for cases in _tests([item for item in items if not item.get_closest_marker("slow")], "few"):
         count = cases[0].get_closest_marker("few").args[0]
         fast = {i * (len(cases) - 1) // max(count - 1, 1) for i in range(count)}
-        for i, case in enumerate(cases):
-            if i not in fast:
-                case.add_marker(pytest.mark.slow)
+        for i in set(range(len(cases))) - fast:
+            cases[i].add_marker(pytest.mark.slow)
     for cases in _tests(items, "slow"):
         for case in cases[1::2] if len(cases) > MANY else ():
             case.add_marker(pytest.mark.full)
+    from hypothesis import given, strategies
+
+    given(strategies.none())(lambda _: None)()  # it looks for what refers to its random numbers, which is hidden soon
     gc.freeze()  # what was imported and collected, of which there is much: some tests ask for a garbage collection
     gc.enable()
 

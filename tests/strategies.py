@@ -9,7 +9,7 @@ The environment variable LSH_TEST_PROFILE names a profile. Each profile multipli
 import os
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 PROFILES = {"quick": 0.15, "default": 0.2, "ci": 3, "thorough": 10}
@@ -29,7 +29,6 @@ settings.register_profile(
     examples(100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True),
 )
 settings.load_profile("lsh")  # for tests without their own settings, and for settings that `examples` does not set
-given(st.none())(lambda _: None)()  # it looks for what refers to its random numbers, which `gc.freeze` hides later on
 
 CHARACTERS = [
     *"abAB_7\0 ",

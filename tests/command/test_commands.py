@@ -155,7 +155,8 @@ def test_plan_prints_what_a_run_costs(tmp_path):
     """Also for more documents than one run can have: a plan is for Spark, too, as docs/scale.md has it printed."""
     cost = package.plan(documents=5_000_000_000).cost(text_bytes=1200)
     assert cost.max_memory is None
-    assert json.loads(done(tmp_path, "plan", "--documents", "5e9", "--bytes", "1200", "--json"))["cost"] == cost.to_dict()
+    found = json.loads(done(tmp_path, "plan", "--documents", "5e9", "--bytes", "1200", "--json"))
+    assert found["cost"] == cost.to_dict()
     texts = [text for _, text in sample()]
     planned = package.plan(background=texts, documents=10**6)
     cost = planned.cost(text_bytes=round(sum(map(len, texts)) / len(texts)))

@@ -32,10 +32,16 @@ cdef extern from "kernels/contained.h" nogil:
     ctypedef struct lsh_begins:
         uint32_t *words
 
+    ctypedef struct lsh_entries:
+        const uint32_t *directory
+        const uint32_t *entries
+        int shift
+
     ctypedef struct lsh_wanted:
         uint32_t limit
         lsh_begins begins
         lsh_filter hashes
+        const lsh_entries *table
 
     ctypedef struct lsh_shingles:
         const uint8_t *text
@@ -51,11 +57,6 @@ cdef extern from "kernels/contained.h" nogil:
     void lsh_filter_add(const lsh_filter *filter, uint64_t hash)
     lsh_begins lsh_make_begins(uint32_t *words, size_t count)
     void lsh_begins_add(const lsh_begins *begins, uint32_t value)
-    ctypedef struct lsh_entries:
-        const uint32_t *directory
-        const uint32_t *entries
-        int shift
-
     size_t lsh_keep_known(const lsh_entries *table, uint32_t *found, const uint64_t *hashes, uint32_t *entries,
                           size_t count)
     size_t lsh_find_wanted(const lsh_kernels *kernels, const lsh_wanted *wanted, const lsh_shingles *shingles,

@@ -78,24 +78,34 @@ LSH_INLINE uint64_t hash_found(const lsh_shingles *shingles, int of_bytes, uint3
     return lsh_shingle_hash(bytes, length);
 }
 
-/* Keep those of some positions whose hashes pass the filter, and write these. */
-LSH_INLINE size_t keep_wanted(const lsh_shingles *shingles, int of_bytes, const lsh_filter *filter, uint32_t *found, size_t begun,
+/* Keep those of some positions whose hashes pass the filter, and write these; prefetch what the table has of them. Each of these
+ * waits for memory, so they are done for later and later shingles in turn. */
+LSH_INLINE size_t keep_wanted(const lsh_shingles *shingles, int of_bytes, const lsh_wanted *wanted, uint32_t *found, size_t begun,
                               uint64_t *hashes)
 {
     const lsh_shingles own = *shingles;
-    const lsh_filter into = *filter;
-    size_t count = 0;
-    for (size_t i = 0; i < begun + AHEAD; i++) {
-        if (i < begun) {
+    const lsh_filter into = wanted->hashes;
+    const lsh_entries *table = wanted->table;
+    size_t count = 0, before = 0;
+    for (size_t first = 0; first < begun + AHEAD; first += AHEAD) {
+        const size_t stop = first + AHEAD < begun ? first + AHEAD : begun, tested = first < AHEAD ? 0 : first - AHEAD;
+        for (size_t i = first; i < stop; i++) {
             hashes[i] = hash_found(&own, of_bytes, found[i]);
             lsh_prefetch(&into.words[hashes[i] >> 20 & into.mask]);
         }
-        if (i >= AHEAD) {
-            const uint64_t earlier = hashes[i - AHEAD];
-            found[count] = found[i - AHEAD];
+        if (table)
+            for (size_t i = before; i < count; i++)
+                lsh_prefetch(table->entries + 2 * (size_t)table->directory[hashes[i] >> table->shift]);
+        before = count;
+        for (size_t i = tested; i < first && i < begun; i++) {
+            const uint64_t earlier = hashes[i];
+            found[count] = found[i];
             hashes[count] = earlier;
             count += (size_t)passes(&into, earlier);
         }
+        if (table)
+            for (size_t i = before; i < count; i++)
+                lsh_prefetch(&table->directory[hashes[i] >> table->shift]);
     }
     return count;
 }
@@ -110,8 +120,8 @@ size_t lsh_find_wanted(const struct lsh_kernels *kernels, const lsh_wanted *want
         return begun;
     }
     if (shingles->starts == NULL)
-        return keep_wanted(shingles, 1, &wanted->hashes, found, begun, hashes);
-    return keep_wanted(shingles, 0, &wanted->hashes, found, begun, hashes);
+        return keep_wanted(shingles, 1, wanted, found, begun, hashes);
+    return keep_wanted(shingles, 0, wanted, found, begun, hashes);
 }
 
 size_t lsh_keep_known(const lsh_entries *table, uint32_t *found, const uint64_t *hashes, uint32_t *entries, size_t count)
@@ -119,8 +129,6 @@ size_t lsh_keep_known(const lsh_entries *table, uint32_t *found, const uint64_t 
     const lsh_entries own = *table;
     uint32_t stops[LSH_SCANNED];
     size_t known = 0;
-    for (size_t i = 0; i < count; i++)
-        lsh_prefetch(&own.directory[hashes[i] >> own.shift]);
     for (size_t i = 0; i < count; i++) {
         entries[i] = own.directory[hashes[i] >> own.shift];
         stops[i] = own.directory[(hashes[i] >> own.shift) + 1];

@@ -91,18 +91,6 @@ LSH_INLINE size_t lsh_has_begin(const lsh_begins *begins, uint32_t value)
     return begins->words == NULL ? 0 : begins->words[bit >> 5] >> (bit & 31) & 1;
 }
 
-/* What is looked for: shingles whose beginning has a value below `limit`, or one in the filter `begins`, and whose hash is in
- * `hashes`. UINT32_MAX is no limit. Without words, `begins` has none, and `hashes` has all. */
-typedef struct {
-    uint32_t limit;
-    lsh_begins begins;
-    lsh_filter hashes;
-} lsh_wanted;
-
-/* Write the positions and the hashes of the wanted shingles, of LSH_SCANNED or fewer; returns how many are. */
-enum { LSH_SCANNED = 1024 };
-size_t lsh_find_wanted(const struct lsh_kernels *kernels, const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found, uint64_t *hashes);
-
 /* A table: of each hash the entries of two words, its low half and a number, in order of the high bits of the hash, then of the
  * low half. */
 typedef struct {
@@ -110,6 +98,20 @@ typedef struct {
     const uint32_t *entries;
     int shift; /* of a hash, to its high bits */
 } lsh_entries;
+
+/* What is looked for: shingles whose beginning has a value below `limit`, or one in the filter `begins`, and whose hash is in
+ * `hashes`. UINT32_MAX is no limit. Without words, `begins` has none, and `hashes` has all. What `table` has of the hashes that are
+ * found is prefetched. */
+typedef struct {
+    uint32_t limit;
+    lsh_begins begins;
+    lsh_filter hashes;
+    const lsh_entries *table; /* or NULL */
+} lsh_wanted;
+
+/* Write the positions and the hashes of the wanted shingles, of LSH_SCANNED or fewer; returns how many are. */
+enum { LSH_SCANNED = 1024 };
+size_t lsh_find_wanted(const struct lsh_kernels *kernels, const lsh_wanted *wanted, const lsh_shingles *shingles, uint32_t *found, uint64_t *hashes);
 
 /* Write the first entry of each of LSH_SCANNED hashes or fewer that has one, and keep what was found with these; returns how many are. */
 size_t lsh_keep_known(const lsh_entries *table, uint32_t *found, const uint64_t *hashes, uint32_t *entries, size_t count);

@@ -7,7 +7,7 @@ in a second walk over the text, in which shingles are compared byte for byte.
 """
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memset
 
@@ -26,8 +26,10 @@ cdef enum:
     SCANNED = c.LSH_SCANNED  # shingles that are hashed at once
     CHECKED = 1 << 22  # shingles, each for all items that have it, between two checks for signals
     TOGETHER = 1 << 18  # shingles of items that are searched for in one walk
-    AHEAD = 16  # shingles whose items are prefetched
+    AHEAD = 16  # meetings whose items are prefetched
     MAX_BAR = 0xFF
+    MEETINGS = 1 << 12  # meetings of items in a text that are held back
+    SLOTS = 1 << 14  # of counters, by the low bits of an item
     IS_FOUND = 0x80
     BITS = 8  # of a filter for each of its hashes, at least
 
@@ -59,6 +61,12 @@ cdef struct Seen:
     uint8_t here, before             # how often it was met in this part, and in the one before it
     uint8_t bar                      # how often it must be, in both
     uint8_t shift                    # and IS_FOUND where it was met so often, or is not looked for
+
+
+cdef struct Meeting:
+    # A shingle of an item in the text at work.
+    uint32_t item, entry             # of the table, plus 1
+    size_t unit                      # where it is in the text
 
 
 cdef struct Owner:
@@ -108,6 +116,11 @@ cdef class ItemSearch:
     cdef uint32_t *stamps            # of each shingle: the text that was the last one to have it
     cdef size_t num_stamps
     cdef uint32_t stamp, counted     # of the text at work, in a search and in a count
+    cdef Meeting meetings[MEETINGS]  # of the text at work, held back
+    cdef size_t num_meetings
+    cdef bint all_held               # all of the text so far are
+    cdef uint16_t counted_on[MEETINGS]  # those of them that count
+    cdef uint8_t slots[SLOTS]        # by the low bits of their items: 1 for one of these meetings, 2 for more
     cdef uint32_t *found             # items that may be in the text
     cdef size_t num_found, found_room
     cdef Owner *owners
@@ -239,61 +252,89 @@ cdef class ItemSearch:
 
         Shingles are equal here if their hashes are; the windows decide by bytes.
         """
-        cdef size_t j, count, start, stop, met
+        cdef size_t j, count, met
         self.stamp += 1
         self.num_found = 0
+        self.all_held = True
         while self.walk.more():
             count = c.lsh_find_wanted(self.kernels, &self.table.wanted, &self.walk.shingles, self.passed, self.hashes)
             count = c.lsh_keep_known(&self.table.by_hash, self.passed, self.hashes, self.entries, count)
             met = self.walk.shingles.count
-            stop = 0
-            while stop < count:
-                start, stop = stop, min(stop + AHEAD, count)
-                for j in range(start, stop):
-                    self._prefetch(self.entries[j])
-                for j in range(start, stop):
-                    met += self._meet(self.entries[j], self.walk.first + self.passed[j], own, ranks)
+            for j in range(count):
+                met += self._hold(self.entries[j], self.walk.first + self.passed[j], own, ranks)
             self._check(met)
+        self._meet_held(own, ranks)
         if self.num_found:
             qsort(self.found, self.num_found, sizeof(uint32_t), _by_number)
         return 0
 
-    cdef void _prefetch(self, size_t at) noexcept nogil:
-        """Prefetch what is known of the items that have the shingle of an entry, the first one of this shingle."""
+    cdef size_t _hold(self, size_t first, size_t unit, int64_t own, const int64_t *ranks) except? 0 nogil:
+        """Hold back the meetings of a shingle, at a unit of the text, with the items that have it; return how many."""
         cdef const uint32_t *entries = self.table.by_hash.entries
-        cdef uint32_t low = entries[2 * at]
+        cdef uint32_t item, low = entries[2 * first]
+        cdef size_t at = first, slot
         while at < <size_t> self.table.entries.shape[0] and entries[2 * at] == low:
-            c.lsh_prefetch(&self.seen[entries[2 * at + 1]])
-            at += 1
-
-    cdef size_t _meet(self, size_t first, size_t unit, int64_t own, const int64_t *ranks) except? 0 nogil:
-        """Count a shingle, at a unit of the text, for the items that have it; return how many entries were read."""
-        cdef const uint32_t *entries = self.table.by_hash.entries
-        cdef uint32_t item, part, low = entries[2 * first]
-        cdef size_t at = first
-        cdef Seen *seen
-        while at < <size_t> self.table.entries.shape[0] and entries[2 * at] == low:
+            if self.num_meetings == MEETINGS:
+                self.all_held = False
+                self._meet_held(own, ranks)
             item = entries[2 * at + 1]
-            seen = &self.seen[item]
             at += 1
-            if seen.stamp != self.stamp:
-                self._begin_seen(seen, &self.table.items[item])
-                if item == own or (ranks != NULL and ranks[item] <= ranks[own]):
-                    seen.shift |= IS_FOUND
-            if seen.shift & IS_FOUND:
-                continue
-            part = <uint32_t> (unit >> seen.shift)
-            if seen.part != part:
-                seen.before = seen.here if part == seen.part + 1 else 0
-                seen.part, seen.here, seen.entry = part, 0, 0
-            if seen.entry == at:
-                continue
-            seen.entry = at
-            seen.here += seen.here < MAX_BAR
-            if <uint32_t> seen.here + seen.before >= seen.bar:
-                seen.shift |= IS_FOUND
-                self._append_found(item)
+            self.meetings[self.num_meetings] = Meeting(item, <uint32_t> at, unit)
+            self.num_meetings += 1
+            slot = item & (SLOTS - 1)
+            self.slots[slot] += self.slots[slot] < 2
         return at - first
+
+    cdef void _clear_held(self) noexcept nogil:
+        cdef size_t j
+        for j in range(self.num_meetings):
+            self.slots[self.meetings[j].item & (SLOTS - 1)] = 0
+        self.num_meetings = 0
+
+    cdef int _meet_held(self, int64_t own, const int64_t *ranks) except -1 nogil:
+        """Count the meetings held back; if they are all of the text, only those of items that may be met often enough.
+
+        Most items are met once, and what is known of them is not in the caches of the processor.
+        """
+        cdef const uint8_t *single = &self.table.single[0]
+        cdef size_t j, start, stop = 0, count = 0
+        cdef uint32_t item
+        for j in range(self.num_meetings):
+            item = self.meetings[j].item
+            self.counted_on[count] = <uint16_t> j
+            count += (not self.all_held or self.slots[item & (SLOTS - 1)] > 1
+                      or (single[item >> 3] >> (item & 7) & 1) != 0)
+        self._clear_held()
+        while stop < count:
+            start, stop = stop, min(stop + AHEAD, count)
+            for j in range(start, stop):
+                c.lsh_prefetch(&self.seen[self.meetings[self.counted_on[j]].item])
+            for j in range(start, stop):
+                self._meet(&self.meetings[self.counted_on[j]], own, ranks)
+        return 0
+
+    cdef int _meet(self, const Meeting *meeting, int64_t own, const int64_t *ranks) except -1 nogil:
+        """Count a meeting."""
+        cdef uint32_t item = meeting.item, part
+        cdef Seen *seen = &self.seen[item]
+        if seen.stamp != self.stamp:
+            self._begin_seen(seen, &self.table.items[item])
+            if item == own or (ranks != NULL and ranks[item] <= ranks[own]):
+                seen.shift |= IS_FOUND
+        if seen.shift & IS_FOUND:
+            return 0
+        part = <uint32_t> (meeting.unit >> seen.shift)
+        if seen.part != part:
+            seen.before = seen.here if part == seen.part + 1 else 0
+            seen.part, seen.here, seen.entry = part, 0, 0
+        if seen.entry == meeting.entry:
+            return 0
+        seen.entry = meeting.entry
+        seen.here += seen.here < MAX_BAR
+        if <uint32_t> seen.here + seen.before >= seen.bar:
+            seen.shift |= IS_FOUND
+            self._append_found(item)
+        return 0
 
     cdef int _append_found(self, uint32_t item) except -1 nogil:
         if self.num_found == self.found_room:
@@ -336,7 +377,7 @@ cdef class ItemSearch:
             self.words = <uint32_t *> resize(self.words, words, sizeof(uint32_t))
             self.word_room = words
         memset(self.words, 0, words * sizeof(uint32_t))
-        self.wanted = c.lsh_wanted(0, c.lsh_make_begins(self.words, words), c.lsh_filter(NULL, 0))
+        self.wanted = c.lsh_wanted(0, c.lsh_make_begins(self.words, words), c.lsh_filter(NULL, 0), NULL)
         self.num_owners = 0
         for i in range(stop - start):
             work = &self.works[i]

@@ -34,6 +34,7 @@ cdef class ItemTable:
     cdef size_t *bounds              # where they begin, and where the last one ends
     cdef Item *items
     cdef readonly size_t count
+    cdef uint8_t[::1] single         # a bit for each item: whether one shingle is enough
     cdef uint8_t *ignored            # a bit for each byte of `data`: a shingle that begins there does not count
     cdef uint32_t[:, ::1] entries    # low half of the hash, and item, by the high bits of the hash
     cdef uint32_t[:, ::1] places     # where each is in its item, and its length; for a table of all shingles

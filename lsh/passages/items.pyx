@@ -25,6 +25,7 @@ cdef enum:
     CHECKED = 1 << 12  # items between two checks for signals, or as many times SCANNED shingles
     LONG = 12  # characters of shingles that are chosen by how they begin; shorter ones are in many texts
     BAR = 16  # shingles that a window needs for each, after the third, that it needs of those in the table
+    WORD_BAR = 64  # the same where they are words: other texts have fewer of them
     BITS = 8  # of a filter for each of its hashes, at least
     MAX_BEGINS = 1 << 29  # so that their filter has at most 2**27 words
     GOOD = 0
@@ -223,7 +224,7 @@ cdef class ItemTable:
         item.different = own.count
         item.longest = _longest(self.window, units)
         item.need = self.min_shared if self.min_shared else self._least(item.shingles)
-        item.bar = min(item.need, 3 + (item.need - 1) // BAR)
+        item.bar = min(item.need, 3 + (item.need - 1) // (WORD_BAR if self.unit == c.LSH_WORD else BAR))
         item.state = GOOD
         if units == 0:
             item.state = SHORT
@@ -294,6 +295,10 @@ cdef class ItemTable:
         finally:
             free(ranked)
             free(begins)
+        self.single = np.zeros(self.count // 8 + 1, np.uint8)
+        for i in range(self.count):
+            if self.items[i].bar < 2:
+                self.single[i >> 3] |= <uint8_t> (1 << (i & 7))
         self._distribute(hashes[:at], rows[:at], places[:at] if all_shingles else places)
         return 0
 
@@ -331,6 +336,7 @@ cdef class ItemTable:
             for i in range(total):
                 c.lsh_filter_add(&self.wanted.hashes, hashes[i])
         self.by_hash.directory, self.by_hash.entries = &self.directory[0], NULL
+        self.wanted.table = &self.by_hash
         if total:
             self.by_hash.entries = &self.entries[0, 0]
         return 0

@@ -834,7 +834,7 @@ static void check_begins(void)
     const uint32_t limit = below(4) ? (uint32_t)draw() & ~1u : 0;
     const size_t num_words = (size_t)1 << below(7);
     size_t total = 0;
-    lsh_wanted wanted = {limit, {NULL, 0}, {NULL, 0}};
+    lsh_wanted wanted = {limit, {NULL, 0}, {NULL, 0}, NULL};
     const lsh_shingles shingles = {text, NULL, length, count, n, 0};
     for (size_t i = 0; i < length; i++)
         text[i] = (uint8_t)draw();

@@ -11,8 +11,9 @@ cdef extern from "_murmur3.h" nogil:
     void lsh_murmur3_x64_128(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out)
 
 
-cdef extern from "kernels/siphash.h" nogil:
-    uint64_t lsh_siphash13(const uint8_t *data, size_t length, const uint64_t *key)
+cdef extern from "kernels/content.h" nogil:
+    void lsh_content_keys(const uint8_t *const *texts, const Py_ssize_t *lengths, size_t count, const uint64_t *key,
+                          uint64_t *out)
 
 
 cdef extern from "kernels/passages.h" nogil:

@@ -121,13 +121,6 @@ cdef void hash_x64_128(const uint8_t *data, size_t length, uint32_t seed, uint64
     c.lsh_murmur3_x64_128(data, length, seed, out)
 
 
-def siphash13(const uint8_t[::1] data not None, uint64_t k0, uint64_t k1):
-    """Return SipHash-1-3 of the bytes under the key of two words."""
-    cdef uint64_t key[2]
-    key[0], key[1] = k0, k1
-    return c.lsh_siphash13(&data[0] if data.shape[0] else NULL, data.shape[0], key)
-
-
 # ---- words ----
 
 cdef object _making = threading.Lock()

@@ -156,6 +156,21 @@ def siphash(data: bytes, k0: int, k1: int, rounds: int = 1, last_rounds: int = 3
     return a ^ b ^ c ^ d
 
 
+def content_key(text: bytes, secret: bytes) -> int:
+    """NH of Black et al. (UMAC, 1999) for each 512 bytes, in a chain of SipHash; SipHash of fewer than 16 bytes."""
+    key, found = words(secret, 8), len(text)
+    if len(text) < 16:
+        return siphash(text, *key)
+    keys = [siphash(struct.pack("<Q", i), *key) for i in range(64)]
+    for block in range(0, len(text), 512):
+        total = 0
+        for i, start in enumerate(range(block, min(block + 512, len(text)), 16)):
+            a, b = words(text[min(start, len(text) - 16) :][:16], 8)
+            total += ((a + keys[2 * i]) & M64) * ((b + keys[2 * i + 1]) & M64)
+        found = siphash(struct.pack("<QQQ", found, total & M64, total >> 64 & M64), *key)
+    return found
+
+
 # Texts and shingles.
 
 

@@ -384,12 +384,10 @@ cdef int _transform(Batch batch, transform) except -1:
 
 def content_keys(Batch batch not None, bytes secret not None, uint64_t[::1] out not None):
     """Write a 64-bit hash of the bytes of each text to `out`, under a secret of 16 bytes."""
-    cdef Py_ssize_t i
     cdef uint64_t key[2]
     memcpy(key, PyBytes_AS_STRING(secret), sizeof(key))
     with nogil:
-        for i in range(batch.count):
-            out[i] = c.lsh_siphash13(batch.texts[i], batch.lengths[i], key)
+        c.lsh_content_keys(batch.texts, batch.lengths, batch.count, key, &out[0] if batch.count else NULL)
 
 
 def same_texts(Batch a not None, places_a not None, Batch b not None, places_b not None):

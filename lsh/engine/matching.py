@@ -295,7 +295,7 @@ def rank_by_priority(priorities: Array, out: Array) -> None:
 
 def refuse_other_arguments(name: str, value: Any, number: str) -> None:
     """Raise an error for a number or a path in place of a collection; most likely `number` or an index is meant."""
-    if name != "texts" and isinstance(value, (str, os.PathLike)):
+    if name not in ("items", "texts") and isinstance(value, (str, os.PathLike)):
         reason = f"must be a collection of texts, got one {type(value).__name__}; put it in a list, or pass "
         raise errors.bad_type(name, f"{reason}lsh.Index.open(path) for an index")
     if not isinstance(value, bool) and isinstance(value, Number):

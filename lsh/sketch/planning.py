@@ -343,7 +343,7 @@ def _one_pair_in(share: float) -> str:
     """Return a share of the pairs as text, such as ``"1 pair in 3,900"``."""
     if share < RARE:
         return f"fewer than 1 pair in 10^{-log10(RARE):.0f}"
-    return f"1 pair in {float(f'{1 / share:.3g}'):,.16g}"
+    return f"1 pair in {float(f'{1 / share:.3g}'):,.15g}"
 
 
 def _false_candidates(number: float) -> str:

@@ -224,8 +224,8 @@ def test_a_background_in_every_form():
 
 def test_printed_plan():
     """The first seven lines are those of the docstring of `lsh.plan`."""
-    plan = lsh.plan(0.8, 0.99, 128, background=[0.1, 0.5], documents=1000)
-    share = (plan.probability(0.1) + plan.probability(0.5)) / 2
+    plan = lsh.plan(0.8, 0.99, 128, background=[0.1, 0.36], documents=1000)
+    share = (plan.probability(0.1) + plan.probability(0.36)) / 2
     assert str(plan).splitlines()[7:] == [
         f"1 pair in {float(f'{1 / share:.3g}'):g} {IN_VAIN}",
         "computed from 2 given similarities",

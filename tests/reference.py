@@ -163,10 +163,9 @@ def content_key(text: bytes, secret: bytes) -> int:
         return siphash(text, *key)
     keys = [siphash(struct.pack("<Q", i), *key) for i in range(64)]
     for block in range(0, len(text), 512):
-        total = 0
-        for i, start in enumerate(range(block, min(block + 512, len(text)), 16)):
-            a, b = words(text[min(start, len(text) - 16) :][:16], 8)
-            total += ((a + keys[2 * i]) & M64) * ((b + keys[2 * i + 1]) & M64)
+        starts = [min(start, len(text) - 16) for start in range(block, min(block + 512, len(text)), 16)]
+        units = [words(text[start : start + 16], 8) for start in starts]
+        total = sum(((a + k) & M64) * ((b + m) & M64) for (a, b), k, m in zip(units, keys[::2], keys[1::2]))
         found = siphash(struct.pack("<QQQ", found, total & M64, total >> 64 & M64), *key)
     return found
 

@@ -28,8 +28,8 @@ cdef enum:
     TOGETHER = 1 << 18  # shingles of items that are searched for in one walk
     AHEAD = 16  # meetings whose items are prefetched
     MAX_BAR = 0xFF
-    MEETINGS = 1 << 12  # meetings of items in a text that are held back
-    SLOTS = 1 << 14  # of counters, by the low bits of an item
+    MEETINGS = 1 << 10  # meetings of items in a text that are held back
+    SLOTS = 1 << 13  # of counters, by the low bits of an item
     IS_FOUND = 0x80
     BITS = 8  # of a filter for each of its hashes, at least
 
@@ -269,16 +269,23 @@ cdef class ItemSearch:
         return 0
 
     cdef size_t _hold(self, size_t first, size_t unit, int64_t own, const int64_t *ranks) except? 0 nogil:
-        """Hold back the meetings of a shingle, at a unit of the text, with the items that have it; return how many."""
+        """Hold back the meetings of a shingle, at a unit of the text, with the items that have it; return how many.
+
+        Where a text has too many, all are counted at once from then on.
+        """
         cdef const uint32_t *entries = self.table.by_hash.entries
         cdef uint32_t item, low = entries[2 * first]
-        cdef size_t at = first, slot
-        while at < <size_t> self.table.entries.shape[0] and entries[2 * at] == low:
-            if self.num_meetings == MEETINGS:
-                self.all_held = False
-                self._meet_held(own, ranks)
+        cdef size_t at = first, slot, stop = self.table.entries.shape[0]
+        while at < stop and entries[2 * at] == low:
             item = entries[2 * at + 1]
             at += 1
+            if self.all_held and self.num_meetings == MEETINGS:
+                self.all_held = False
+                self._meet_held(own, ranks)
+            if not self.all_held:
+                c.lsh_prefetch(&self.seen[entries[2 * min(at + AHEAD, stop - 1) + 1]])
+                self._meet(item, <uint32_t> at, unit, own, ranks)
+                continue
             self.meetings[self.num_meetings] = Meeting(item, <uint32_t> at, unit)
             self.num_meetings += 1
             slot = item & (SLOTS - 1)
@@ -299,6 +306,7 @@ cdef class ItemSearch:
         cdef const uint8_t *single = &self.table.single[0]
         cdef size_t j, start, stop = 0, count = 0
         cdef uint32_t item
+        cdef const Meeting *held
         for j in range(self.num_meetings):
             item = self.meetings[j].item
             self.counted_on[count] = <uint16_t> j
@@ -310,12 +318,13 @@ cdef class ItemSearch:
             for j in range(start, stop):
                 c.lsh_prefetch(&self.seen[self.meetings[self.counted_on[j]].item])
             for j in range(start, stop):
-                self._meet(&self.meetings[self.counted_on[j]], own, ranks)
+                held = &self.meetings[self.counted_on[j]]
+                self._meet(held.item, held.entry, held.unit, own, ranks)
         return 0
 
-    cdef int _meet(self, const Meeting *meeting, int64_t own, const int64_t *ranks) except -1 nogil:
+    cdef inline int _meet(self, uint32_t item, uint32_t entry, size_t unit, int64_t own, const int64_t *ranks) except -1 nogil:
         """Count a meeting."""
-        cdef uint32_t item = meeting.item, part
+        cdef uint32_t part
         cdef Seen *seen = &self.seen[item]
         if seen.stamp != self.stamp:
             self._begin_seen(seen, &self.table.items[item])
@@ -323,13 +332,13 @@ cdef class ItemSearch:
                 seen.shift |= IS_FOUND
         if seen.shift & IS_FOUND:
             return 0
-        part = <uint32_t> (meeting.unit >> seen.shift)
+        part = <uint32_t> (unit >> seen.shift)
         if seen.part != part:
             seen.before = seen.here if part == seen.part + 1 else 0
             seen.part, seen.here, seen.entry = part, 0, 0
-        if seen.entry == meeting.entry:
+        if seen.entry == entry:
             return 0
-        seen.entry = meeting.entry
+        seen.entry = entry
         seen.here += seen.here < MAX_BAR
         if <uint32_t> seen.here + seen.before >= seen.bar:
             seen.shift |= IS_FOUND

@@ -322,7 +322,8 @@ cdef class ItemSearch:
                 self._meet(held.item, held.entry, held.unit, own, ranks)
         return 0
 
-    cdef inline int _meet(self, uint32_t item, uint32_t entry, size_t unit, int64_t own, const int64_t *ranks) except -1 nogil:
+    cdef inline int _meet(self, uint32_t item, uint32_t entry, size_t unit, int64_t own,
+                          const int64_t *ranks) except -1 nogil:
         """Count a meeting."""
         cdef uint32_t part
         cdef Seen *seen = &self.seen[item]

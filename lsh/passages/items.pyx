@@ -26,7 +26,8 @@ cdef enum:
     LONG = 12  # characters of shingles that are chosen by how they begin; shorter ones are in many texts
     BAR = 16  # shingles that a window needs for each, after the third, that it needs of those in the table
     WORD_BAR = 64  # the same where they are words: other texts have fewer of them
-    MANY = 32  # twice as many items, about, make a shingle a common one
+    COMMON_FROM = 32  # twice as many items, about, make a shingle a common one,
+    FEW_ITEMS = 1 << 17  # of so many; of more, to look for beginnings takes longer than what it spares
     BITS = 8  # of a filter for each of its hashes, at least
     MAX_BEGINS = 1 << 29  # so that their filter has at most 2**27 words
     GOOD = 0
@@ -345,18 +346,18 @@ cdef class ItemTable:
     cdef size_t _choose(self, Item *item, Ranked *ranked) noexcept nogil:
         """Let shingles come first that begin as wanted; return how many. The item gets a lower bar if these are few.
 
-        Leaves all as they are, and returns 0, where these are too few, or many items have those that would be needed,
-        and enough others are rare.
+        Leaves all as they are, and returns 0, where these are too few; of few items also where many others have
+        those that would be needed, as questions of one template do, and enough others are rare.
         """
         cdef size_t i, wanted = 0, chosen = 0, missed = item.shingles - item.need, rare = 0, wanted_rare = 0
         cdef bint is_rare
         for i in range(item.shingles):
-            is_rare = ranked[i].rank >> 56 < MANY
+            is_rare = ranked[i].rank >> 56 < COMMON_FROM
             rare += is_rare
             if ranked[i].begin < self.wanted.limit:
                 wanted += 1
                 wanted_rare += is_rare
-        if wanted <= missed or wanted_rare <= missed < rare:
+        if wanted <= missed or (self.count <= FEW_ITEMS and wanted_rare <= missed < rare):
             return 0
         for i in range(item.shingles if wanted < item.shingles else 0):
             if ranked[i].begin < self.wanted.limit:

@@ -133,7 +133,7 @@ def murmur3_x64_128(data: bytes, seed: int) -> tuple[int, int]:
 
 
 def siphash(data: bytes, k0: int, k1: int, rounds: int = 1, last_rounds: int = 3) -> int:
-    """SipHash after Aumasson and Bernstein (2012): 2 and 4 rounds in the paper, 1 and 3 in hash tables."""
+    """SipHash after Aumasson and Bernstein (2012): 2 and 4 rounds in its vectors, 1 and 3 in hash tables."""
     a, b, c, d = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573
     padded = data + bytes(-(len(data) + 1) % 8) + bytes([len(data) % 256])
 
@@ -163,8 +163,7 @@ def content_key(text: bytes, secret: bytes) -> int:
         return siphash(text, *key)
     keys = [siphash(struct.pack("<Q", i), *key) for i in range(64)]
     for block in range(0, len(text), 512):
-        starts = [min(start, len(text) - 16) for start in range(block, min(block + 512, len(text)), 16)]
-        units = [words(text[start : start + 16], 8) for start in starts]
+        units = [words(text[min(i, len(text) - 16) :][:16], 8) for i in range(block, min(block + 512, len(text)), 16)]
         total = sum(((a + k) & M64) * ((b + m) & M64) for (a, b), k, m in zip(units, keys[::2], keys[1::2]))
         found = siphash(struct.pack("<QQQ", found, total & M64, total >> 64 & M64), *key)
     return found

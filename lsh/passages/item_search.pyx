@@ -119,7 +119,7 @@ cdef class ItemSearch:
     cdef Meeting meetings[MEETINGS]  # of the text at work, held back
     cdef size_t num_meetings
     cdef bint all_held               # all of the text so far are
-    cdef uint16_t counted_on[MEETINGS]  # those of them that count
+    cdef uint16_t kept[MEETINGS]     # the numbers of those that are counted
     cdef uint8_t slots[SLOTS]        # by the low bits of their items: 1 for one of these meetings, 2 for more
     cdef uint32_t *found             # items that may be in the text
     cdef size_t num_found, found_room
@@ -292,12 +292,6 @@ cdef class ItemSearch:
             self.slots[slot] += self.slots[slot] < 2
         return at - first
 
-    cdef void _clear_held(self) noexcept nogil:
-        cdef size_t j
-        for j in range(self.num_meetings):
-            self.slots[self.meetings[j].item & (SLOTS - 1)] = 0
-        self.num_meetings = 0
-
     cdef int _meet_held(self, int64_t own, const int64_t *ranks) except -1 nogil:
         """Count the meetings held back; if they are all of the text, only those of items that may be met often enough.
 
@@ -309,16 +303,18 @@ cdef class ItemSearch:
         cdef const Meeting *held
         for j in range(self.num_meetings):
             item = self.meetings[j].item
-            self.counted_on[count] = <uint16_t> j
+            self.kept[count] = <uint16_t> j
             count += (not self.all_held or self.slots[item & (SLOTS - 1)] > 1
                       or (single[item >> 3] >> (item & 7) & 1) != 0)
-        self._clear_held()
+        for j in range(self.num_meetings):
+            self.slots[self.meetings[j].item & (SLOTS - 1)] = 0
+        self.num_meetings = 0
         while stop < count:
             start, stop = stop, min(stop + AHEAD, count)
             for j in range(start, stop):
-                c.lsh_prefetch(&self.seen[self.meetings[self.counted_on[j]].item])
+                c.lsh_prefetch(&self.seen[self.meetings[self.kept[j]].item])
             for j in range(start, stop):
-                held = &self.meetings[self.counted_on[j]]
+                held = &self.meetings[self.kept[j]]
                 self._meet(held.item, held.entry, held.unit, own, ranks)
         return 0
 

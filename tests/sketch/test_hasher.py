@@ -84,6 +84,9 @@ def test_every_number_of_seeds(hashbytes):
     whole = reference.fingerprint(text, seeds, hashbytes=hashbytes, n=6, unit="byte")
     for k in range(1, 301):
         assert MinHasher(seeds[:k], 6, hashbytes=hashbytes).fingerprint(text).tolist() == whole[:k]
+    hasher = MinHasher(seeds, 6, hashbytes=hashbytes)
+    for long, short in (("a" * 10**6 + "b", "aaaaaab"), ("b" + "a" * 10**6, "baaaaaa")):  # each end of a text counts
+        assert numpy.array_equal(hasher.fingerprint(long), hasher.fingerprint(short))
 
 
 def test_upstream_vectors(upstream_vectors):

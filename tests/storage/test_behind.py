@@ -59,7 +59,7 @@ def read_on():
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no such timer")
-@pytest.mark.skipif("free-threading" in sys.version, reason="Python's own lock may stay held if a start is interrupted")
+@pytest.mark.skipif("free-threading" in sys.version, reason="an interrupt may leave a lock of Python's own held")
 @pytest.mark.parametrize("work", [write_on, read_on])
 def test_an_interrupt_at_any_moment_does_not_hang(work):
     previous, before = signal.signal(signal.SIGALRM, signal.default_int_handler), threading.active_count()

@@ -143,7 +143,11 @@ class Stages:
         self._watch = watch
         self._url = f"{spark.sparkContext.uiWebUrl}/api/v1/applications/{spark.sparkContext.applicationId}/stages"
         self._seen: set[int] = set()
+        self._looking = {"wall_seconds": 0.0, "cpu_seconds": 0.0}  # that this class took to ask Spark
         self.found: dict[str, dict[str, Any]] = {}
+
+    def _clock(self) -> dict[str, float]:
+        return {"wall_seconds": time.perf_counter(), "cpu_seconds": self._watch.cpu_seconds()}
 
     def _new(self) -> list[dict[str, Any]]:
         time.sleep(0.5)  # Spark records the end of a stage later
@@ -162,12 +166,13 @@ class Stages:
     @contextmanager
     def measured(self, name: str) -> Iterator[None]:
         """Measure one stage; what is measured within it is not counted again."""
-        inner = {key: sum(one[key] for one in self.found.values()) for key in ("wall_seconds", "cpu_seconds")}
-        started, at = time.perf_counter(), self._watch.cpu_seconds()
+        started = self._clock()
+        others = {key: value + sum(one[key] for one in self.found.values()) for key, value in self._looking.items()}
         yield
-        wall, cpu = time.perf_counter() - started, self._watch.cpu_seconds() - at
-        for key, value in (("wall_seconds", wall), ("cpu_seconds", cpu)):
-            inner[key] = value - (sum(one[key] for one in self.found.values()) - inner[key])
+        ended, own = self._clock(), dict[str, float]()
+        for key, value in self._looking.items():
+            within = value + sum(one[key] for one in self.found.values()) - others[key]
+            own[key] = ended[key] - started[key] - within
         done = self._new()
         totals = {
             "task_seconds": sum(one["executorRunTime"] for one in done) / 1000,
@@ -177,8 +182,10 @@ class Stages:
             "tasks": sum(one["numTasks"] for one in done),
             "longest_task_seconds": max(map(self._longest, done), default=0.0),
         }
-        self.found[name] = {**inner, **totals}
-        print(f"  {name}: {inner['wall_seconds']:.1f} s", file=sys.stderr, flush=True)
+        self.found[name] = {**own, **totals}
+        for key, value in self._clock().items():
+            self._looking[key] += value - ended[key]
+        print(f"  {name}: {own['wall_seconds']:.1f} s", file=sys.stderr, flush=True)
 
     def wrapped(self, name: str, work: Callable[..., Any], kept: dict[str, Any] | None = None) -> Callable[..., Any]:
         """Return a function that is measured; its result is put into `kept`."""
@@ -210,28 +217,26 @@ def in_spark(folder: Path, count: int) -> dict[str, Any]:
     stages, kept = Stages(spark, watch), dict[str, Any]()
     for name, function in (
         ("look at the workers", "check_workers"),
-        ("ids are unique", "check_ids"),
         ("keys and links", "links"),
         ("components", "components"),
         ("filter of members", "member_filter"),
     ):
         setattr(_stages, function, stages.wrapped(name, getattr(_stages, function), kept))
     documents = spark.read.parquet(str(folder / "documents"))
-    gone = lsh.spark.removed(documents, threshold=THRESHOLD, shingles=lsh.Shingles(N, "byte"))
+    with stages.measured("number of documents"):
+        gone = lsh.spark.removed(documents, threshold=THRESHOLD, shingles=lsh.Shingles(N, "byte"))
     with stages.measured("members and decisions"):
         gone.write.parquet(str(folder / "removed"))
     gone = spark.read.parquet(str(folder / "removed"))
     with stages.measured("kept rows"):
         documents.join(gone.select("id"), "id", "left_anti").write.parquet(str(folder / "kept"))
-    num_links, num_nodes = kept["keys and links"][1:]
     found = {
         "starting_seconds": starting,
         "stages": dict(stages.found),
         "worker_peak_bytes": watch.worker,
         "java_peak_bytes": watch.java,
-        "links": num_links,
-        "nodes": num_nodes,
-        "filter_bytes": len(kept["filter of members"]),
+        "links": kept["keys and links"][1],
+        "nodes": kept["components"].count(),
         "kept": spark.read.parquet(str(folder / "kept")).count(),
         "partitions": int(spark.conf.get("spark.sql.shuffle.partitions")),
         "versions": {"pyspark": pyspark.__version__, "java": spark._jvm.System.getProperty("java.version")},

@@ -299,13 +299,12 @@ class _Run(NamedTuple):
 
     def _decided(self, task: Any, schema: Any, in_rounds: bool = False) -> DataFrame:
         """Return the rows that a task makes of the documents of each component, or those of `_rounds.removed`."""
-        table, num_links, num_nodes = _stages.links(self.sources, self.matching, self.documents)
+        table, num_links = _stages.links(self.sources, self.matching, self.documents)
         if not num_links:
             return self.sources[0].frame.sparkSession.createDataFrame([], schema)
-        found = _stages.components(table, num_links, num_nodes, self.max_nodes)
-        chosen = _stages.member_filter(found, num_nodes)
+        found = _stages.components(table, num_links, self.documents, self.max_nodes)
         large = _rounds.large_components(found) if in_rounds and self.matching.clusters == "representative" else []
-        rows, order = _stages.members(self.sources, self.keep, found, self.matching, chosen)
+        rows, order = _stages.members(self.sources, self.keep, found)
         common = self.matching, self.max_memory, len(self.sources) == 2
         small = rows.where(~_stages.column("component").isin(large)) if large else rows
         placed = small.repartition("component").sortWithinPartitions("component", *order)
@@ -375,5 +374,5 @@ def _started(
         _stages.check_same_types(*sources)
     priority = _stages.checked_keep(sources[0], keep)
     _stages.check_workers(sources[0].frame.sparkSession)
-    documents = sum(map(_stages.check_ids, sources))
+    documents = sum(source.frame.count() for source in sources)
     return _Run(sources, priority, matching.for_documents(max(documents, 1)), documents, max_memory, limit)

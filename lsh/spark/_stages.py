@@ -37,7 +37,8 @@ DIRECTION = re.compile(r" (ASC|DESC)( NULLS (FIRST|LAST))?'?>?$", re.IGNORECASE)
 KEEP_WORDS = ("first", "last", "longest")  # of `lsh.deduplicate`, too
 LOWEST_KEPT = "the highest value is kept; for the lowest use -col, for the oldest of a timestamp -unix_micros(col)"
 
-LINKS = "a long, b long"
+PACKED, LINKS = "range int, data binary, count long", "a long, b long"
+COLLATED = "collate"  # in a type: different strings may be equal, but their hashes differ
 
 
 class SourceFrame(NamedTuple):
@@ -52,6 +53,21 @@ class SourceFrame(NamedTuple):
     def id_type(self) -> Any:
         """The type of the ids."""
         return self.frame.schema[self.id].dataType
+
+    @property
+    def node(self) -> Column:
+        """The node of each text: a hash of its bytes."""
+        from pyspark.sql import functions as f
+
+        text, kind = column(self.text), self.frame.schema[self.text].dataType.simpleString()
+        return f.xxhash64(text.cast("binary") if COLLATED in kind else text).alias("node")
+
+    @property
+    def id_hash(self) -> Column:
+        """A hash of each id, which differs for sources of other names; null for null."""
+        from pyspark.sql import functions as f
+
+        return f.when(column(self.id).isNotNull(), f.xxhash64(column(self.id), f.lit(self.name))).alias("id")
 
 
 def column(name: str) -> Column:
@@ -227,14 +243,12 @@ def _refuse_random(frame: DataFrame, keep: Column) -> None:
             ) from error
 
 
-def check_ids(source: SourceFrame) -> int:
-    """Raise ValueError if an id is null or not unique; return the number of rows."""
+def check_ids(source: SourceFrame) -> None:
+    """Raise ValueError if an id is null or not unique."""
     from pyspark.sql import functions
 
     counts = source.frame.groupBy(column(source.id).alias("id")).agg(functions.count(functions.lit(1)).alias("rows"))
-    is_wrong = functions.expr("id is null or rows > 1")
-    (found,) = counts.agg(functions.sum("rows"), functions.count(functions.when(is_wrong, 1))).collect()
-    wrong = counts.where(is_wrong).limit(3).collect() if found[1] else []
+    wrong = counts.where("id is null or rows > 1").limit(3).collect()
     for row in wrong:
         if row["id"] is None:
             raise ValueError(
@@ -243,7 +257,6 @@ def check_ids(source: SourceFrame) -> int:
     if wrong:
         ids = ", ".join(f"{_shown(row['id'])} ({row['rows']:,} rows)" for row in wrong)
         raise ValueError(f"{source.name}[{source.id!r}] must be unique, got several rows of {ids}; drop all but one")
-    return found[0] or 0
 
 
 def _shown(id: object) -> str:
@@ -287,8 +300,8 @@ def check_workers(spark: SparkSession) -> None:
     if application in _checked:
         return
     describe = functions.udf(_describe(), "string", useArrow=False)
-    rows = spark.range(1 << 8).select(describe("id").alias("found")).distinct().collect()
-    workers = [json.loads(row["found"]) for row in rows]
+    rows = spark.range(1 << 8).select(describe("id").alias("found")).collect()
+    workers = [json.loads(found) for found in sorted({row["found"] for row in rows})]
     remedy = (
         f"install lsh-dedup[spark]=={__version__} there, or set PYSPARK_PYTHON (with spark-submit also "
         "spark.pyspark.python) to a Python that has it"
@@ -341,8 +354,8 @@ def num_partitions(spark: SparkSession) -> int:
     return int(configured) if configured.isdigit() else DEFAULT_PARTITIONS
 
 
-def links(sources: list[SourceFrame], matching: Matching, documents: int) -> tuple[DataFrame, int, int]:
-    """Return the links of nodes that share a bucket, their number, and about how many nodes they connect.
+def links(sources: list[SourceFrame], matching: Matching, documents: int) -> tuple[DataFrame, int]:
+    """Return the links of nodes that share a bucket, and their number; check the ids on the way.
 
     The tasks are chosen by the number of documents: the engine would put small partitions together, into few tasks.
     """
@@ -352,25 +365,30 @@ def links(sources: list[SourceFrame], matching: Matching, documents: int) -> tup
 
     spark = sources[0].frame.sparkSession
     bits = min(max(MIN_RANGE_BITS, (4 * num_partitions(spark) - 1).bit_length()), 16)
-    texts = [source.frame.select(column(source.text).alias("text")) for source in sources]
+    texts = [source.frame.select(column(source.text).alias("text"), source.node, source.id_hash) for source in sources]
     every = texts[0] if len(texts) == 1 else texts[0].unionAll(texts[1])
     keys = every.mapInArrow(partial(tasks.fingerprint, matching, bits), "range int, data binary")
     size = documents * matching.bands.num_bands * 8 * (2 + tasks.num_words(matching))
     num_tasks = max(min(num_partitions(spark), -(-size // TASK_BYTES)), 1)
-    table = saved(_sorted(keys, num_tasks, "range").mapInArrow(partial(tasks.link, matching, bits), LINKS))
-    nulls, left_out = (f.sum(f.when(f.expr(f"b is null and a {sign} 0"), f.col("a"))) for sign in "><")
-    (counts,) = table.agg(f.count("b"), f.approx_count_distinct("b", 0.02), nulls, left_out).collect()
-    if matching.missing == "error" and counts[2]:
-        _refuse_nulls(sources, counts[2])
-    if counts[3]:
+    link: Callable[..., Any] = partial(tasks.link, matching, bits, part_bits(documents))
+    table = saved(_sorted(keys, num_tasks, "range").mapInArrow(link, PACKED))
+    kinds = ("range >= 0", *(f"range = {kind}" for kind in (tasks.NULLS, tasks.LEFT_OUT, tasks.DOUBTFUL)))
+    (counts,) = table.agg(*(f.sum(f.expr(f"if({kind}, count, 0)")) for kind in kinds)).collect()
+    num_links, nulls, left_out, doubtful = (count or 0 for count in counts)
+    for source in sources:
+        if doubtful or COLLATED in source.id_type.simpleString():
+            check_ids(source)
+    if matching.missing == "error" and nulls:
+        _refuse_nulls(sources, nulls)
+    if left_out:
         warnings.warn(
-            f"{counted(-counts[3], 'comparison')} left out in buckets of more than {LIMIT:,} texts: similar documents "
+            f"{counted(left_out, 'comparison')} left out in buckets of more than {LIMIT:,} texts: similar documents "
             "may remain there, and the recall that was asked does not hold; use longer shingles or a higher threshold "
             "to separate texts of one template",
             RuntimeWarning,
             stacklevel=6,
         )
-    return table.where("b is not null"), counts[0], counts[1]
+    return table.where("range >= 0"), num_links
 
 
 def _refuse_nulls(sources: list[SourceFrame], count: int) -> None:
@@ -384,20 +402,30 @@ def _refuse_nulls(sources: list[SourceFrame], count: int) -> None:
             )
 
 
-def components(table: DataFrame, num_links: int, num_nodes: int, max_nodes: int) -> DataFrame:
+def part_bits(documents: int) -> int:
+    """Return how many bits choose the parts of the links, which are a few for each task of the first round."""
+    return min((documents // (ROUND_LINKS // 4)).bit_length(), 16)
+
+
+def components(table: DataFrame, num_links: int, documents: int, max_nodes: int) -> DataFrame:
     """Return (node, component) for the nodes of the links, with the least node as the number of a component."""
+    from pyspark.sql import functions as f
+
     from lsh.stages import tasks
 
-    partitions = min(num_partitions(table.sparkSession), -(-num_links // ROUND_LINKS))
-    if num_nodes > max_nodes:
+    is_large = num_links > max_nodes
+    if is_large:  # the same node may be in links of several tasks
+        pairs = table.mapInArrow(tasks.unpack, LINKS)
+        is_large = pairs.agg(f.approx_count_distinct("b", 0.02)).collect()[0][0] > max_nodes
+    if is_large:
         found = _stars(table)
     else:
-        while True:
-            table = _sorted(table, partitions, "a", "b", "a").mapInArrow(tasks.connect, LINKS)
-            if partitions == 1:
-                break
+        partitions = min(num_partitions(table.sparkSession), -(-num_links // ROUND_LINKS))
+        while partitions > 1:
+            connect: Callable[..., Any] = partial(tasks.connect, part_bits(documents))
+            table = table.repartition(partitions, "range").mapInArrow(connect, PACKED)
             partitions = -(-partitions // FAN_IN)
-        found = table
+        found = table.repartition(1).mapInArrow(partial(tasks.connect, None), LINKS)
     return saved(found.selectExpr("b as node", "a as component"))
 
 
@@ -407,7 +435,8 @@ def _stars(table: DataFrame) -> DataFrame:
 
     from lsh.stages import tasks
 
-    edges, before = table.where("a < b"), None
+    pairs = table.mapInArrow(tasks.unpack, LINKS)
+    edges, before = pairs.where("a < b"), None
     for _ in range(MAX_ROUNDS):
         both = edges.selectExpr("a as u", "b as v").unionAll(edges.selectExpr("b as u", "a as v"))
         larger = _sorted(both, None, "u", "u", "v").mapInArrow(tasks.large_star, LINKS)
@@ -415,45 +444,37 @@ def _stars(table: DataFrame) -> DataFrame:
         edges = saved(_sorted(smaller, None, "u", "u", "v").mapInArrow(tasks.small_star, LINKS).distinct())
         now = edges.agg(f.count("a"), f.bit_xor(f.xxhash64("a", "b"))).collect()
         if now == before:
-            every = edges.unionAll(table.where("a = b"))
+            every = edges.unionAll(pairs.where("a = b"))
             return every.groupBy("b").agg(f.min("a").alias("a"))
         before = now
     raise RuntimeError(f"components were not found in {MAX_ROUNDS} rounds; this is a defect of lsh.spark, report it")
 
 
-def member_filter(table: DataFrame, count: int) -> bytes:
-    """Return a Bloom filter of the nodes of a table of components."""
+def member_filter(table: DataFrame) -> tuple[DataFrame, str]:
+    """Return a Bloom filter of the nodes of a table of components, as one row, and the condition of a member."""
     from lsh.stages import tasks
 
-    words = tasks.filter_words(count, MAX_FILTER)
+    words = tasks.filter_words(table.count(), MAX_FILTER)
     parts = table.select("node").coalesce(8).mapInArrow(partial(tasks.fill_filter, words), "data binary")
-    (row,) = parts.repartition(1).mapInArrow(partial(tasks.join_filters, words), "data binary").collect()
-    return bytes(row["data"])
+    joined = parts.repartition(1).mapInArrow(partial(tasks.join_filters, words), "words array<long>")
+    return saved(joined), tasks.filter_condition(words)
 
 
-def members(
-    sources: list[SourceFrame], keep: Column, table: DataFrame, matching: Matching, filter_: bytes
-) -> tuple[DataFrame, list[Column]]:
+def members(sources: list[SourceFrame], keep: Column, table: DataFrame) -> tuple[DataFrame, list[Column]]:
     """Return (component, old, id, text, node, keep) of the members, and the columns of their order of priority.
 
-    A node whose text is not found again has a row of nulls.
+    A node whose text is not found again has a row of nulls. Most texts of other documents are told apart by a filter,
+    before the join would move all texts between the machines.
     """
     from pyspark.sql import functions as f
-
-    from lsh.stages import tasks
 
     rows: list[DataFrame] = []
     for number, source in enumerate(sources):
         named = {"text": source.text, "id": source.id}
         columns = [column(name).alias(alias) for alias, name in named.items()]
         value = keep if number == 0 else f.lit(None).cast(rows[0].schema["keep"].dataType)
-        rows.append(source.frame.select(*columns, value.alias("keep"), f.lit(number == 1).alias("old")))
+        rows.append(source.frame.select(*columns, value.alias("keep"), f.lit(number == 1).alias("old"), source.node))
     every = rows[0] if len(rows) == 1 else rows[0].unionAll(rows[1])
-    near = every.mapInArrow(partial(tasks.choose_members, matching, filter_), _with_node(every))
+    filter_, condition = member_filter(table)
+    near = every.join(f.broadcast(filter_), f.expr(condition)).drop("words")
     return near.join(table, "node", "right"), [f.col("old").desc(), f.col("keep").desc_nulls_last(), f.col("id")]
-
-
-def _with_node(frame: DataFrame) -> Any:
-    from pyspark.sql.types import LongType, StructType
-
-    return StructType(list(frame.schema.fields)).add("node", LongType())

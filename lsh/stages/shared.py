@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -29,9 +28,7 @@ from lsh.stages import tasks
 STAGES = ("sketch", "link", "components", "members", "decide")
 RANGE_BITS = 4  # of a key, after those of its part: keys of a range are linked at once
 TASK_BITS = 40  # of the number of a document within its task
-LINKS = 1 << 17  # that are connected at once
 HELD_BYTES = 1 << 28  # of rows that a task holds before it writes them
-MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _ended(stage: str, rank: int, world_size: int) -> str:
@@ -170,8 +167,13 @@ class SharedRun:
         self._begin("sketch", rank, world_size)
         bits, digest = self.part_bits + RANGE_BITS, InputDigest(self.matching)
 
+        def with_nodes() -> tasks.Batches:
+            for rows in batches:
+                nodes = pa.array(digest.add(rows.column(0)))
+                yield pa.RecordBatch.from_arrays([rows.column(0), nodes], names=["text", "node"])
+
         def divided() -> Iterator[tuple[Array, pa.Table]]:
-            for rows in tasks.fingerprint(self.matching, bits, batches, digest.note):
+            for rows in tasks.fingerprint(self.matching, bits, with_nodes()):
                 ranges = np.maximum(rows.column(0).to_numpy(), 0) & ((1 << bits) - 1)
                 yield ranges >> RANGE_BITS, pa.Table.from_batches([rows])
 
@@ -190,7 +192,7 @@ class SharedRun:
             if rows:
                 large = pa.schema([("range", pa.int32()), ("data", pa.large_binary())])  # a part may have 2 GB or more
                 ordered = pa.concat_tables(rows).cast(large).sort_by("range")
-                links = list(tasks.link(self.matching, self.part_bits + RANGE_BITS, iter(ordered.to_batches())))
+                links = list(tasks.link(self.matching, self.part_bits + RANGE_BITS, 0, iter(ordered.to_batches())))
                 if links:
                     self._write(f"links/{part:04d}", pa.Table.from_batches(links))
         self._end("link", rank, world_size)
@@ -199,16 +201,14 @@ class SharedRun:
         """Number the connected components."""
         self.check()
         self._begin("components", 0, 1)
-        nodes = _distinct(b for _, b in self._links())  # each node is the b of a link
+        nodes = tasks.distinct_numbers(b for _, b in self._links())  # each node is the b of a link
         components = nodes[tasks.least_numbers(nodes, self._links())]
         self._write("components", pa.table({"node": nodes, "component": components}))
         self._end("components", 0, 1)
 
     def _links(self) -> Iterator[tuple[Array, Array]]:
         for table in self._read("links"):
-            for rows in table.to_batches(max_chunksize=LINKS):
-                rows = rows.filter(rows["b"].is_valid())  # others are counts
-                yield rows["a"].to_numpy(), rows["b"].to_numpy()
+            yield from tasks.links_in(table.to_batches())
 
     def members(self, tables: Iterable[pa.Table], rank: int, world_size: int) -> None:
         """Write the documents of a task that are in a component, of tables (text, path, priority, id)."""
@@ -230,7 +230,9 @@ class SharedRun:
                 rows = rows.append_column("component", pa.array(components[at])).append_column("place", places)
                 first += len(at)
                 rows = rows.filter(pa.array(nodes[at] == own))
-                mixed = rows["component"].to_numpy().view(np.uint64) * MIXER  # least numbers are not spread evenly
+                mixed = (
+                    rows["component"].to_numpy().view(np.uint64) * tasks.MIXER
+                )  # least numbers are not spread evenly
                 yield (mixed >> np.uint64(1) >> shift).astype(np.int64), rows
 
         self._write_divided("members", rank, chosen())
@@ -316,19 +318,3 @@ class InputDigest:
     def value(self) -> bytes:
         """Return the digest of what was added."""
         return self._digest.digest()
-
-
-def _distinct(parts: Iterable[Array]) -> Array:
-    """Return the distinct numbers of some arrays of int64, ascending; this takes 18 bytes of memory for each."""
-    found, held, size = np.empty(0, np.int64), list[Array](), 0
-    for part in chain(parts, [None]):
-        if part is not None:
-            held.append(part)
-            size += len(part)
-        if part is None or size > max(len(found) >> 3, LINKS):
-            found = np.concatenate([found, *held])
-            found.sort()
-            is_new = np.ones(len(found), np.bool_)
-            np.not_equal(found[1:], found[:-1], out=is_new[1:])
-            found, held, size = found[is_new], [], 0
-    return found

@@ -13,13 +13,14 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 
 from lsh.base.arrays import Array
 from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget
@@ -44,7 +45,8 @@ RECORD_BYTES = 1 << 14  # of keys or links in a record
 LINK_BYTES = 1 << 26  # of links that a task holds in memory; more are in a temporary file
 SEGMENT_BYTES = 1 << 25  # of documents that are decided at once, if they are more than one component
 HELD_BYTES = 1 << 27  # of documents that are held in memory; more are in a temporary file
-NULLS = -1  # the range with the number of null texts
+NULLS, LEFT_OUT, DOUBTFUL = -1, -2, -3  # ranges of counts: null texts, comparisons left out, and ids to look at
+MIXER = np.uint64(0x9E3779B97F4A7C15)
 PROBES = 4  # bits of a member in a word of the filter
 WORD = 64  # bits of a word of the filter
 CHANGED = (
@@ -74,6 +76,22 @@ def forest(a: Array, b: Array) -> tuple[Array, Array]:
     """Reduce links to one for each node: return the least node of the component of each node, and the nodes."""
     nodes = np.unique(np.concatenate([a, b]))
     return nodes[least_numbers(nodes, [(a, b)])], nodes
+
+
+def distinct_numbers(parts: Iterable[Array]) -> Array:
+    """Return the distinct numbers of some arrays of int64, ascending; this takes 18 bytes of memory for each."""
+    found, held, size = np.empty(0, np.int64), list[Array](), 0
+    for part in chain(parts, [None]):
+        if part is not None:
+            held.append(part)
+            size += len(part)
+        if part is None or size > max(len(found) >> 3, CHUNK):
+            found = np.concatenate([found, *held])
+            found.sort()
+            is_new = np.ones(len(found), np.bool_)
+            np.not_equal(found[1:], found[:-1], out=is_new[1:])
+            found, held, size = found[is_new], [], 0
+    return found
 
 
 def least_numbers(nodes: Array, links: Iterable[tuple[Array, Array]]) -> Array:
@@ -139,89 +157,120 @@ def nodes_of_column(texts: pa.Array, matching: Matching) -> Array:
     return np.concatenate([np.empty(0, np.int64), *map(nodes_of, batches_of(texts, matching))])
 
 
-def fingerprint(
-    matching: Matching, bits: int, batches: Batches, note: Callable[[Array], object] = lambda nodes: None
-) -> Batches:
-    """Compute the band keys of texts, and return (range, data); `note` gets the nodes of all texts, in their order.
+def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
+    """Compute the band keys of texts, given rows of a text and its node, and return (range, data).
 
     Ranges from 0 have rows of a key, a node and the low bits of its fingerprint. Ranges from ``2**bits`` have links, of
-    the nodes of several texts of a million of keys, whose rows are there once. Range `NULLS` has the number of null
-    texts.
+    the nodes of several texts of a million of keys, whose rows are there once. Where the rows have a third column, the
+    hash of an id or null, ranges from ``2 * 2**bits`` have each hash twice. Range `NULLS` has the numbers of null texts
+    and of null ids.
     """
     held: list[tuple[Array, Array, Array]] = []  # nodes, keys and low bits
+    ids: list[Array] = []
     bands, low_bits = matching.bands, matching.low_bits[0]
 
     def combined() -> Batches:
         nodes, keys, low = (np.concatenate(parts, axis=axis) for parts, axis in zip(zip(*held), (0, 1, 0)))
         held.clear()
-        if not len(nodes):
-            return
         distinct, first, counts = np.unique(nodes, return_index=True, return_counts=True)
-        yield from _records(*rows_by_range(keys, nodes, low, first, bits), 0)
-        several = distinct[counts > 1]
-        if len(several):
-            no_bits = np.empty((len(several), 0), np.uint64)
-            links = rows_by_range(several[None], several, no_bits, np.arange(len(several)), bits)
-            yield from _records(*links, 1 << bits)
+        yield from rows(keys, nodes, low, first, 0)
+        for number, values in enumerate([distinct[counts > 1], *(np.concatenate(one) for one in [ids] if one)], 1):
+            no_bits = np.empty((len(values), 0), np.uint64)
+            yield from rows(values[None], values, no_bits, np.arange(len(values)), number << bits)
+        ids.clear()
 
-    total = nulls = 0
+    def rows(keys: Array, numbers: Array, low: Array, chosen: Array, first: int) -> Batches:
+        if len(chosen):
+            yield from _records(*rows_by_range(keys, numbers, low, chosen, bits), first)
+
+    total, nulls = 0, np.zeros(2, np.int64)
     for records in batches:
-        nulls += records.column(0).null_count
-        for batch in batches_of(records.column(0), matching):
+        texts, nodes, *hashes = records.columns
+        nulls += texts.null_count, sum(one.null_count for one in hashes)
+        ids += (one.drop_null().to_numpy().view(np.uint64) for one in hashes)
+        start = 0
+        for batch in batches_of(texts, matching):
             fingerprints = batch_fingerprints(matching.hasher, batch)
             keyed = ~matching.hasher.is_empty(fingerprints)
             low = np.empty((len(batch), 0), np.uint64)
             if low_bits:
                 low = pack_low_bits(fingerprints.astype(np.uint8), low_bits)
-            nodes = nodes_of(batch)
-            note(nodes)
-            held.append((nodes[keyed].view(np.uint64), bands.keys(fingerprints).compress(keyed, axis=1), low[keyed]))
+            own = nodes[start : start + len(batch)].to_numpy().view(np.uint64)
+            start += len(batch)
+            held.append((own[keyed], bands.keys(fingerprints).compress(keyed, axis=1), low[keyed]))
             total += held[-1][1].size * 8 * (2 + low.shape[1])
             if total >= CHUNK_BYTES:
                 yield from combined()
                 total = 0
     if held:
         yield from combined()
-    if nulls:
-        data = pa.array([np.array([nulls, 0]).tobytes()], pa.binary())
+    if nulls.any():
+        data = pa.array([nulls.tobytes()], pa.binary())
         yield pa.RecordBatch.from_arrays([pa.array([NULLS], pa.int32()), data], names=["range", "data"])
 
 
-def link(matching: Matching, bits: int, batches: Batches) -> Batches:
-    """Return the links (a, b) of rows (range, data), which come in order of the range.
+def link(matching: Matching, bits: int, part_bits: int, batches: Batches) -> Batches:
+    """Return the links of rows (range, data), which come in order of the range, as rows (range, data, count).
 
-    Rows whose b is null are counts: a is the number of null texts, or less than 0, that of comparisons left out.
+    Ranges from 0 to ``2**part_bits - 1`` have links (a, b); all of an a are in one of them. Others are counts: `NULLS`,
+    `LEFT_OUT` of comparisons, and `DOUBTFUL` if an id is null or the hashes of two ids are equal.
     """
     links: list[tuple[Array, Array]] = []
-    held, low_bits, left_out = 0, matching.low_bits, 0
+    held, low_bits, counts = 0, matching.low_bits, dict.fromkeys((NULLS, LEFT_OUT, DOUBTFUL), 0)
     for number, rows in _ranges(bits, 2 + num_words(matching), batches):
         if number == NULLS:
-            yield _count(int(rows[:, 0].sum()))
+            nulls, null_ids = rows.sum(axis=0).tolist()
+            counts[NULLS] += nulls
+            counts[DOUBTFUL] += null_ids
+            continue
+        if number >> bits == 2:
+            counts[DOUBTFUL] += len(rows) - len(np.unique(rows[:, 0]))
             continue
         if number < 1 << bits:
-            *found, more = _links_of_buckets(rows, low_bits)
+            *found, left_out = _links_of_buckets(rows, low_bits)
             links.append((found[0], found[1]))
-            left_out += more
+            counts[LEFT_OUT] += left_out
         else:
             links.append((rows[:, 0].view(np.int64), rows[:, 1].view(np.int64)))
         held += len(links[-1][0])
         if held >= CHUNK:
-            yield from _written(*forest(*map(np.concatenate, zip(*links))))
+            yield from _packed_links(*forest(*map(np.concatenate, zip(*links))), part_bits)
             links, held = [], 0
     if held:
-        yield from _written(*forest(*map(np.concatenate, zip(*links))))
-    if left_out:
-        yield _count(-left_out)
+        yield from _packed_links(*forest(*map(np.concatenate, zip(*links))), part_bits)
+    for number, count in counts.items():
+        if count:
+            arrays = [pa.array([number], pa.int32()), pa.nulls(1, pa.binary()), pa.array([count])]
+            yield pa.RecordBatch.from_arrays(arrays, names=["range", "data", "count"])
 
 
-def _count(number: int) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([number]), pa.nulls(1, pa.int64())], names=["a", "b"])
+def _packed_links(a: Array, b: Array, part_bits: int) -> Batches:
+    """Yield links as rows (range, data, count), with all of an a in one of ``2**part_bits`` ranges."""
+    parts = ((a.view(np.uint64) * MIXER) >> np.uint64(32) >> np.uint64(32 - part_bits)).astype(np.intp)
+    rows = np.stack([a, b], axis=1)[np.argsort(parts, kind="stable")]
+    for records in _records(rows, np.cumsum(np.bincount(parts, minlength=1 << part_bits)), 0) if len(rows) else ():
+        counts = pa.compute.divide(pa.compute.binary_length(records.column(1)), rows[0].nbytes).cast(pa.int64())
+        yield pa.RecordBatch.from_arrays([*records.columns, counts], names=["range", "data", "count"])
+
+
+def links_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Array, Array]]:
+    """Yield the links (a, b) of rows of `link`."""
+    for rows in batches:
+        for value in rows.column(1).drop_null():
+            pairs = np.frombuffer(value.as_buffer(), np.int64).reshape(-1, 2)
+            yield pairs[:, 0], pairs[:, 1]
+
+
+def unpack(batches: Batches) -> Batches:
+    """Return the links of rows of `link` as rows (a, b)."""
+    for a, b in links_in(batches):
+        yield from _written(a, b)
 
 
 def _ranges(bits: int, width: int, batches: Batches) -> Iterator[tuple[int, Array]]:
     """Yield the number of each range, and its rows: uint64, of `width` numbers or of 2 for links.
 
-    A range of keys comes as a whole, one of links in parts, as it may have most links of a large component.
+    A range of keys or ids comes as a whole, one of links in parts, as it may have most links of a large component.
     """
 
     def joined(number: int, parts: list[Array]) -> Array:
@@ -238,7 +287,7 @@ def _ranges(bits: int, width: int, batches: Batches) -> Iterator[tuple[int, Arra
             if numbers[start] != current:
                 yield current, joined(current, parts)
                 current, parts = int(numbers[start]), []
-            elif current >> bits:
+            elif current >> bits == 1:
                 yield current, joined(current, parts)
                 parts = []
             count = int(offsets[stop] - offsets[start]) // 8
@@ -253,32 +302,29 @@ def _written(a: Array, b: Array) -> Batches:
         yield pa.RecordBatch.from_arrays(arrays, names=["a", "b"])
 
 
-def connect(batches: Batches) -> Batches:
-    """Reduce links, which come in order of b, to one for each node: from the least node of its component.
+def connect(part_bits: int | None, batches: Batches) -> Batches:
+    """Reduce the links of rows of `link` to one for each node: from the least node of its component.
 
     Every node must be the b of a link. This takes about 32 bytes of memory for each node. Links beyond `LINK_BYTES` are
-    in a temporary file.
+    in a temporary file. Returns rows as those of `link`, or (a, b) if `part_bits` is None.
     """
     links = MemoryBudget(LINK_BYTES, temporary_folder()).column(np.int64, 2)
-    found, count, last = [np.empty(0, np.int64)], 0, None
-    for rows in batches:
-        a, b = (rows.column(i).to_numpy() for i in (0, 1))
-        if not len(b):
-            continue
-        new = np.concatenate([[last is None or b[0] != last], b[1:] != b[:-1]])
-        links.append(np.stack([a, b], axis=1))
-        found.append(b[new])
-        count, last = count + int(np.count_nonzero(new)), b[-1]
-        if count > MAX_DOCUMENTS:
-            raise ValueError(
-                f"more than {MAX_DOCUMENTS:,} texts share a bucket, too many for one task; call lsh.spark with a "
-                "smaller max_nodes, so that all tasks find the components"
-            )
-    nodes = np.concatenate(found)
-    del found
+
+    def seconds() -> Iterator[Array]:
+        for pair in links_in(batches):
+            links.append(np.stack(pair, axis=1))
+            yield pair[1]
+
+    nodes = distinct_numbers(seconds())
+    if len(nodes) > MAX_DOCUMENTS:
+        raise ValueError(
+            f"more than {MAX_DOCUMENTS:,} texts share a bucket, too many for one task; call lsh.spark with a smaller "
+            "max_nodes, so that all tasks find the components"
+        )
     least = least_numbers(nodes, ((chunk[:, 0], chunk[:, 1]) for _, chunk in links.chunks()))
-    for start in range(0, count, OUT):
-        yield from _written(nodes[least[start : start + OUT]], nodes[start : start + OUT])
+    for start in range(0, len(nodes), CHUNK):
+        a, b = nodes[least[start : start + CHUNK]], nodes[start : start + CHUNK]
+        yield from _written(a, b) if part_bits is None else _packed_links(a, b, part_bits)
 
 
 # ---- the star algorithm: Kiveris et al. 2014, Connected Components in MapReduce and Beyond ----
@@ -342,23 +388,20 @@ def fill_filter(words: int, batches: Batches) -> Batches:
 
 
 def join_filters(words: int, batches: Batches) -> Batches:
-    """Return the union of filters, as one row of bytes."""
+    """Return the union of filters, as one row with an array of int64."""
     data = np.zeros(words, np.uint64)
     for rows in batches:
         for value in rows.column(0):
             data |= np.frombuffer(value.as_buffer(), np.uint64)
-    yield pa.RecordBatch.from_arrays([pa.array([data.tobytes()], pa.binary())], names=["data"])
+    array = pa.ListArray.from_arrays(pa.array([0, words], pa.int32()), pa.array(data.view(np.int64)))
+    yield pa.RecordBatch.from_arrays([array], names=["words"])
 
 
-def choose_members(matching: Matching, members: bytes, batches: Batches) -> Batches:
-    """Keep the rows whose text may be a member, and append the node; the text is the first column."""
-    words = np.frombuffer(members, np.uint64)
-    for rows in batches:
-        nodes = nodes_of_column(rows.column(0), matching)
-        places, bits = _probes(nodes, len(words))
-        chosen = pa.array(words[places] & bits == bits)
-        names = [*rows.schema.names, "node"]
-        yield pa.RecordBatch.from_arrays([*rows.columns, pa.array(nodes)], names=names).filter(chosen)
+def filter_condition(words: int) -> str:
+    """Return the condition of SQL that is true of each `node` in the filter, an array `words` of this length."""
+    bits = " | ".join(f"shiftleft(1L, cast(shiftright(node, {6 * i}) & {WORD - 1} as int))" for i in range(PROBES))
+    word = f"cast(shiftrightunsigned(node, {6 * PROBES}) & {words - 1} as int)"
+    return f"get(words, {word}) & ({bits}) = ({bits})"
 
 
 # ---- decisions ----
@@ -551,10 +594,11 @@ def compare_batch(
         compared = np.setdiff1d(np.flatnonzero(is_new & (ranks > references[0])), here)
         every = np.concatenate([references, ranks[compared]])
         order = np.argsort(every)
-        texts = pa.chunked_array([reference_texts, *rows.column(2).take(pa.array(compared)).chunks])
+        places = np.concatenate([np.arange(len(references)), len(references) + compared])[order]
+        texts = _taken(pa.chunked_array([reference_texts, *rows.column(2).chunks]), places)
         flags = order < len(references)
-        given = matching.nulls_as_empty(), _taken(texts, order), None, running(max_memory)
-        found = dedup.decide(*given, references=flags).removed
+        found = dedup.decide(matching.nulls_as_empty(), texts, None, running(max_memory), references=flags).removed
+        del texts
         documents = compared[order[found["document"]] - len(references)]
         better = found["similarity"] > columns[1][documents]
         documents, found = documents[better], found[better]
@@ -572,9 +616,11 @@ def _of_size(batches: Batches) -> Iterator[pa.Table]:
     for rows in batches:
         held.append(rows)
         size += rows.nbytes
+        del rows
         if size > HELD_BYTES:
-            yield pa.Table.from_batches(held)
-            held, size = [], 0
+            table, size = [pa.Table.from_batches(held)], 0
+            held.clear()
+            yield table.pop()  # this holds none of its rows any more
     if held:
         yield pa.Table.from_batches(held)
 

@@ -23,8 +23,21 @@ def batches(columns: dict[str, Any], size: int) -> Iterator[Any]:
     return iter(table.to_batches(max_chunksize=size) if len(table) else [])
 
 
+def rows_of(
+    used: Matching, texts: list[str | None], ids: list[int | None] | None = None, size: int = 40
+) -> Iterator[Any]:
+    """Batches of texts, their nodes, and the hashes of ids."""
+    nodes = tasks.nodes_of_column(pa.array(texts, pa.string()), used)
+    hashes = {} if ids is None else {"id": pa.array(ids, pa.int64())}
+    return batches({"text": pa.array(texts, pa.string()), "node": nodes, **hashes}, size)
+
+
 def pairs_of(found: Iterator[Any]) -> list[tuple[int, int]]:
     return [pair for batch in found for pair in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist())]
+
+
+def links_of(found: Iterator[Any]) -> list[tuple[int, int]]:
+    return [pair for a, b in tasks.links_in(found) for pair in zip(a.tolist(), b.tolist())]
 
 
 def components(links: list[tuple[int, int]]) -> dict[int, int]:
@@ -50,8 +63,11 @@ def test_connect(monkeypatch, held, size, nodes, count):
     expected = components(links)
     a, b = tasks.forest(*(np.array(values, np.int64) for values in zip(*links)))
     assert dict(zip(b.tolist(), a.tolist())) == expected
-    ordered = sorted([*links, *((node, node) for node in expected)], key=lambda pair: pair[::-1])
-    found = pairs_of(tasks.connect(batches(dict(zip("ab", map(list, zip(*ordered)))), size)))
+    every = np.array([*links, *((node, node) for node in expected)], np.int64).T
+    packed = pa.Table.from_batches(tasks._packed_links(*every, 4))
+    parts = [packed.filter(pa.compute.equal(packed["range"], part)) for part in range(16)]
+    reduced = [row for part in parts for row in tasks.connect(2, iter(part.to_batches(max_chunksize=size)))]
+    found = pairs_of(tasks.connect(None, iter(reduced)))
     assert [(b, a) for a, b in found] == sorted(expected.items())
 
 
@@ -85,12 +101,12 @@ def test_links_connect_similar_texts_that_share_a_bucket(monkeypatch, chunk, ver
     monkeypatch.setattr(tasks, "RECORD_BYTES", 2 * chunk)
     used, bits = Matching(verify=verify), 4
     parts = [TEXTS[i::3] for i in range(3)]
-    rows = [row for part in parts for row in tasks.fingerprint(used, bits, batches({"text": part}, 40))]
+    rows = [row for part in parts for row in tasks.fingerprint(used, bits, rows_of(used, part))]
     table = pa.Table.from_batches(rows).sort_by("range")
-    links = pairs_of(tasks.link(used, bits, iter(table.to_batches(max_chunksize=5))))
+    links = links_of(tasks.link(used, bits, 2, iter(table.to_batches(max_chunksize=5))))
     hasher, bands = used.hasher, used.bands
     fingerprints = hasher.fingerprints(TEXTS)
-    nodes = np.concatenate([tasks.nodes_of(batch) for batch in tasks.batches_of(pa.array(TEXTS), used)])
+    nodes = tasks.nodes_of_column(pa.array(TEXTS), used)
     low_bits, most = used.low_bits
     keyed = np.flatnonzero(~hasher.is_empty(fingerprints))
     keys = bands.keys(fingerprints).T
@@ -110,17 +126,16 @@ def row_size(used: Matching) -> int:
 
 
 def test_comparisons_that_are_left_out_are_counted(monkeypatch):
-    """In a row without a b, beside the one of the null texts."""
+    """In a row of a range of its own, beside that of the null texts and of ids to look at."""
     monkeypatch.setattr(tasks, "LIMIT", 1)
     used = Matching(0.3, bands=lsh.Bands(4, 1), shingles=lsh.Shingles(1, "word"))
     texts = [f"{i} {i} same {i + 100} {i + 200}" for i in range(30)]
-    rows = tasks.fingerprint(used, 4, batches({"text": [*texts, None, None]}, 40))
+    rows = tasks.fingerprint(used, 4, rows_of(used, [*texts, None, None], [*range(29), 28, None, 31]))
     table = pa.Table.from_batches(rows).sort_by("range")
-    found = pa.Table.from_batches(list(tasks.link(used, 4, iter(table.to_batches())))).to_pylist()
-    counts = [row["a"] for row in found if row["b"] is None]
-    assert len(counts) == 2
-    assert counts[0] == 2
-    assert counts[1] < 0
+    found = pa.Table.from_batches(list(tasks.link(used, 4, 0, iter(table.to_batches())))).to_pylist()
+    counts = {row["range"]: row["count"] for row in found}
+    assert counts.pop(tasks.LEFT_OUT) > 0
+    assert counts == {tasks.NULLS: 2, tasks.DOUBTFUL: 2}
 
 
 def test_links_of_a_large_component_are_small_rows(monkeypatch):
@@ -128,24 +143,24 @@ def test_links_of_a_large_component_are_small_rows(monkeypatch):
     used, draw = Matching(), random.Random(0)
     base = words(draw, 40)
     texts = [edited(draw, base, 1) for _ in range(2000)] * 2
-    rows = list(tasks.fingerprint(used, 4, batches({"text": texts}, 1000)))
+    rows = list(tasks.fingerprint(used, 4, rows_of(used, texts, size=1000)))
     sizes = [len(value.as_py()) for batch in rows for value in batch.column(1)]
     assert tasks.RECORD_BYTES - row_size(used) < max(sizes) <= tasks.RECORD_BYTES
     monkeypatch.setattr(tasks, "CHUNK", 500)
     table = pa.Table.from_batches([*rows, *rows]).sort_by("range")
     parts = tasks._ranges(4, row_size(used) // 8, iter(table.to_batches(max_chunksize=1)))
     assert max(len(pairs) for number, pairs in parts if number >> 4) <= tasks.RECORD_BYTES // 16
-    links = pairs_of(tasks.link(used, 4, iter(table.to_batches(max_chunksize=1))))
+    links = links_of(tasks.link(used, 4, 0, iter(table.to_batches(max_chunksize=1))))
     assert len(set(components(links).values())) == 1
 
 
 def test_too_many(monkeypatch):
     """What has more than 2^31 - 1 nodes or documents is an error that says what to do."""
     monkeypatch.setattr(tasks, "MAX_DOCUMENTS", 5)
-    columns = {"a": [0] * 6, "b": list(range(6))}
+    nodes = np.arange(6)
     with pytest.raises(ValueError, match=r"more than 5 texts share a bucket.* smaller max_nodes"):
-        list(tasks.connect(batches(columns, 2)))
-    assert len(pairs_of(tasks.connect(batches({name: values[:5] for name, values in columns.items()}, 2)))) == 5
+        list(tasks.connect(None, tasks._packed_links(0 * nodes, nodes, 0)))
+    assert len(pairs_of(tasks.connect(None, tasks._packed_links(0 * nodes[:5], nodes[:5], 0)))) == 5
     rows = {"component": [1] * 6, "old": [True, True, *[False] * 4], "id": list(range(6)), "text": ["a text"] * 6}
     with pytest.raises(ValueError, match="a component has more than 5 documents, too many to decide; use longer"):
         list(tasks.decide(Matching(), None, True, batches(rows, 4)))
@@ -160,7 +175,7 @@ def test_filter():
     halves = [pa.array(part) for part in np.array_split(nodes, 2)]
     parts = [next(tasks.fill_filter(count, iter([pa.RecordBatch.from_arrays([part], ["node"])]))) for part in halves]
     (joined,) = tasks.join_filters(count, iter(parts))
-    data = np.frombuffer(joined.column(0)[0].as_py(), np.uint64)
+    data = np.array(joined.column(0)[0].as_py(), np.int64).view(np.uint64)
     assert len(data) == count
 
     def passing(values: Any) -> Any:

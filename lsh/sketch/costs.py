@@ -20,11 +20,11 @@ from lsh.sketch.sketch_filter import key_bytes
 
 MEASURED_BANDS, MEASURED_SEEDS = 19, 128
 # For each document, and for each byte of its text: seconds of CPU, or bytes.
-MACHINE_SECONDS = (2.874e-6, 1.526e-8)  # of `lsh dedup`
-KEYS_SECONDS = (1.2276e-5, 1.1241e-8)  # of `lsh.spark`, where it computes and groups keys; these grow with the bands
-OTHER_SECONDS = (5.264e-6, 2.8287e-8)  # of its other stages
-OTHER_SHUFFLED = (25.11, 0.88944)
-KEY_SHUFFLED = 1.0033  # bytes for each byte of a key, the hash of its text and its low bits
+MACHINE_SECONDS = (1.5638e-6, 1.6015e-8)  # of `lsh dedup`
+KEYS_SECONDS = (1.3866e-5, 6.5121e-9)  # of `lsh.spark`, where it computes and groups keys; these grow with the bands
+OTHER_SECONDS = (3.0435e-6, 2.1996e-8)  # of its other stages
+OTHER_SHUFFLED = (16.91, 0.8875)
+KEY_SHUFFLED = 1.0149  # bytes for each byte of a key, the hash of its text and its low bits
 # Of benchmarks/engine/sizes.py, in seconds: of a document for each hash of a component, and for each band; of a pair in
 # each bucket that it shares.
 SEED_SECONDS, BAND_SECONDS, SHARED_SECONDS = 1.4204e-9, 8.0071e-8, 1.076e-8

@@ -246,8 +246,8 @@ class Plan:
         100,000,000 documents of 1,200 bytes, 120 GB of text
         one machine       max_memory 2400MB or more
                           26 GB of temporary files
-                          0.59 core hours
-        Spark             1.8 core hours, 201 GB shuffled
+                          0.58 core hours
+        Spark             1.4 core hours, 201 GB shuffled
         false candidates  not counted: they may cost more than all else; plan with a sample of the texts
         extrapolated from two cores and shingles of bytes; words take up to three times as long where texts are
         short: run a hundredth of the corpus first

@@ -23,9 +23,7 @@ def batches(columns: dict[str, Any], size: int) -> Iterator[Any]:
     return iter(table.to_batches(max_chunksize=size) if len(table) else [])
 
 
-def rows_of(
-    used: Matching, texts: list[str | None], ids: list[int | None] | None = None, size: int = 40
-) -> Iterator[Any]:
+def rows_of(used: Matching, texts: list[Any], ids: list[Any] | None = None, size: int = 40) -> Iterator[Any]:
     """Batches of texts, their nodes, and the hashes of ids."""
     nodes = tasks.nodes_of_column(pa.array(texts, pa.string()), used)
     hashes = {} if ids is None else {"id": pa.array(ids, pa.int64())}
@@ -100,14 +98,12 @@ def test_links_connect_similar_texts_that_share_a_bucket(monkeypatch, chunk, ver
     monkeypatch.setattr(tasks, "MOST_BYTES", 20 * chunk)
     monkeypatch.setattr(tasks, "RECORD_BYTES", 2 * chunk)
     used, bits = Matching(verify=verify), 4
-    parts = [TEXTS[i::3] for i in range(3)]
-    rows = [row for part in parts for row in tasks.fingerprint(used, bits, rows_of(used, part))]
+    rows = [row for i in range(3) for row in tasks.fingerprint(used, bits, rows_of(used, TEXTS[i::3]))]
     table = pa.Table.from_batches(rows).sort_by("range")
     links = links_of(tasks.link(used, bits, 2, iter(table.to_batches(max_chunksize=5))))
-    hasher, bands = used.hasher, used.bands
+    hasher, bands, (low_bits, most) = used.hasher, used.bands, used.low_bits
     fingerprints = hasher.fingerprints(TEXTS)
     nodes = tasks.nodes_of_column(pa.array(TEXTS), used)
-    low_bits, most = used.low_bits
     keyed = np.flatnonzero(~hasher.is_empty(fingerprints))
     keys = bands.keys(fingerprints).T
     shared = [
@@ -205,11 +201,8 @@ def test_segments(monkeypatch, segment, held, with_old):
     columns = dict(zip(("component", "old", "text"), map(list, zip(*rows))))
     table = {**columns, "id": [f"{i:04}" for i in range(len(rows))]}
     given = {name: table[name] for name in ("component", "old", "id", "text")}
-    found = [
-        tuple(row.values())
-        for batch in tasks.decide(used, None, with_old, batches(given, 7))
-        for row in batch.to_pylist()
-    ]
+    decided = pa.Table.from_batches(tasks.decide(used, None, with_old, batches(given, 7))).to_pylist()
+    found = [tuple(row.values()) for row in decided]
     new = [i for i, row in enumerate(rows) if not row[1]]
     old = [i for i, row in enumerate(rows) if row[1]]
     result = lsh.deduplicate([rows[i][2] for i in new], against=[rows[i][2] for i in old] if with_old else None)

@@ -230,9 +230,8 @@ class SharedRun:
                 rows = rows.append_column("component", pa.array(components[at])).append_column("place", places)
                 first += len(at)
                 rows = rows.filter(pa.array(nodes[at] == own))
-                mixed = (
-                    rows["component"].to_numpy().view(np.uint64) * tasks.MIXER
-                )  # least numbers are not spread evenly
+                # least numbers are not spread evenly
+                mixed = rows["component"].to_numpy().view(np.uint64) * tasks.MIXER
                 yield (mixed >> np.uint64(1) >> shift).astype(np.int64), rows
 
         self._write_divided("members", rank, chosen())

@@ -375,6 +375,17 @@ def test_random_values_are_a_warning(spark):
         lsh.spark.removed(frame_of(spark, TEXTS[:3]))
 
 
+def test_filter_of_members(spark):
+    """It has all nodes of a table in several partitions, and few others; its size has a limit."""
+    nodes = spark.range(0, 20_000, 1, 4).select("id", f.xxhash64("id").alias("node"))
+    filter_, condition = _stages.member_filter(nodes.where("id % 10 = 0"))
+    assert filter_.rdd.getNumPartitions() == filter_.count() == 1
+    found = nodes.join(f.broadcast(filter_), f.expr(condition)).select("id").collect()
+    assert len([row for row in found if row[0] % 10 == 0]) == 2000
+    assert len(found) < 2000 + 180
+    assert tasks.filter_words(10**12, _stages.MAX_FILTER) * 8 == _stages.MAX_FILTER
+
+
 @pytest.mark.slow
 def test_texts_that_change_are_an_error(spark, tmp_path):
     """A text that shared a bucket when the corpus was read first, and is not there when it is read again."""

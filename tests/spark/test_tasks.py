@@ -14,7 +14,6 @@ from lsh.engine.matching import Matching
 
 pa = pytest.importorskip("pyarrow")
 
-from lsh.spark import _stages  # noqa: E402
 from lsh.stages import tasks  # noqa: E402
 
 
@@ -162,25 +161,6 @@ def test_too_many(monkeypatch):
         list(tasks.decide(Matching(), None, True, batches(rows, 4)))
     five = {name: values[:5] for name, values in rows.items()}
     assert sum(map(len, tasks.decide(Matching(), None, True, batches(five, 4)))) == 3
-
-
-def test_filter():
-    draw = np.random.default_rng(0)
-    nodes = draw.integers(-(2**63), 2**63, 20_000)
-    count = tasks.filter_words(len(nodes), _stages.MAX_FILTER)
-    halves = [pa.array(part) for part in np.array_split(nodes, 2)]
-    parts = [next(tasks.fill_filter(count, iter([pa.RecordBatch.from_arrays([part], ["node"])]))) for part in halves]
-    (joined,) = tasks.join_filters(count, iter(parts))
-    data = np.array(joined.column(0)[0].as_py(), np.int64).view(np.uint64)
-    assert len(data) == count
-
-    def passing(values: Any) -> Any:
-        places, bits = tasks._probes(values, len(data))
-        return data[places] & bits == bits
-
-    assert passing(nodes).all()
-    assert passing(draw.integers(-(2**63), 2**63, 100_000)).mean() < 0.01
-    assert tasks.filter_words(10**12, _stages.MAX_FILTER) * 8 == _stages.MAX_FILTER
 
 
 @pytest.mark.parametrize(("segment", "held"), [(1, 1), (1, 1 << 30), (2000, 3000), (1 << 30, 1), (1 << 30, 1 << 30)])

@@ -75,9 +75,10 @@ class BuildExtensions(build_ext):
 # What Cython needs for memoryviews, once for all modules instead of in each; it writes the source itself. The name has
 # the package in it twice, as Cython enters such a module under its last part into sys.modules, too.
 SHARED = Extension("lsh._lsh_cython", ["lsh/_lsh_cython.c"])
-# No class has a state to pickle. Functions are those of C, which are smaller and called faster than Cython's. What
-# SHARED would have for other ones can be left out since Cython 3.3; a function within a function would need it.
-DIRECTIVES = {"auto_pickle": False, "binding": False}
+# No class has a state to pickle. Functions are those of C, which are smaller and called faster than Cython's, and one
+# with a single argument takes it by position only. What SHARED would have for other ones can be left out since Cython
+# 3.3; a function within a function would need it.
+DIRECTIVES = {"always_allow_keywords": False, "auto_pickle": False, "binding": False}
 WITHOUT = {"shared_utility_features_disabled": ["AutoPickle", "CythonFunction"]}
 
 written = cythonize(

@@ -53,8 +53,8 @@ def filtered(run: adapter.LshRun, parts: list[list[Document]], others: int, **op
 @pytest.mark.parametrize(("count", "others", "parts"), [(1, 1, 1), (3, 2, 8), (7, 20, 16)])
 def test_the_documents_of_the_library_stay(tmp_path, monkeypatch, keep, count, others, parts):
     """In the order of the files, whatever the number of tasks and parts, and how often a task writes."""
-    for name, size in (("HELD_BYTES", others << 14), ("LINKS", others)):
-        monkeypatch.setattr(f"lsh.stages.shared.{name}", size)
+    for name, size in (("shared.HELD_BYTES", others << 14), ("tasks.RECORD_BYTES", others << 5)):
+        monkeypatch.setattr(f"lsh.stages.{name}", size)
     documents = corpus(400)
     order = sorted(range(400), key=lambda number: (number % 7, number))
     priority = [stars(number) for number in order] if keep == "stars" else keep

@@ -153,8 +153,8 @@ def deduplicate(
         missing=missing,
     )
     run = _started(matching, df, text, id, keep, max_memory, max_nodes, "against", against)
-    if add_copies and COPIES in df.columns:
-        raise ValueError(f"df has a column {COPIES!r}, which add_copies=True adds; rename it")
+    if add_copies and (taken := _stages.columns_named(df, COPIES)):
+        raise ValueError(f"df has a column {taken[0]!r}, but add_copies=True adds a column {COPIES!r}; rename yours")
     name = REMOVED_ID + "_" * max(map(len, df.columns))  # no column of df has it
     removed = run.removed()
     gone = removed.select(_stages.column("id").alias(name))

@@ -119,8 +119,9 @@ def checked_source(name: str, frame: object, text: object, id: object) -> Source
             f"{name}[{text!r}] must be a column of type string or binary, got {kind.simpleString()}; cast it"
         )
     if not _is_ordered(source.id_type):
-        kinds = "a type with an order, such as string, bigint or timestamp"
-        raise TypeError(f"{name}[{id!r}] must be a column of {kinds}, got {source.id_type.simpleString()}; cast it")
+        got = source.id_type.simpleString()
+        kinds = "a type with an order that pyspark can convert to Arrow, such as string, bigint or timestamp"
+        raise TypeError(f"{name}[{id!r}] must be a column of {kinds}, got {got}; make one of such a type")
     return source
 
 
@@ -142,7 +143,7 @@ def _is_ordered(kind: Any) -> bool:
     if isinstance(kind, types.ArrayType):
         return _is_ordered(kind.elementType)
     if isinstance(kind, types.StructType):
-        return all(_is_ordered(field.dataType) for field in kind.fields)
+        return len({*kind.names}) == len(kind) and all(_is_ordered(field.dataType) for field in kind.fields)
     unknown = isinstance(kind, types.YearMonthIntervalType) or kind.simpleString().startswith(("variant", "geo"))
     return isinstance(kind, types.AtomicType) and not unknown
 
@@ -151,10 +152,15 @@ def _check_column(name: str, frame: DataFrame, parameter: str, value: str) -> No
     if value not in frame.columns:
         remedy = _remedy(name, frame.columns, parameter, value)
         raise ValueError(f"{name} has no column {value!r}; it has {', '.join(frame.columns) or 'none'}; {remedy}")
-    exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    same = [one for one in frame.columns if one == value or (not exact and one.lower() == value.lower())]
+    same = columns_named(frame, value)
     if len(same) > 1:
         raise ValueError(f"{name} has several columns {value!r} ({', '.join(same)}); rename or drop all but one")
+
+
+def columns_named(frame: DataFrame, name: str) -> list[str]:
+    """Return the columns that Spark finds by a name, which may differ from it by case."""
+    exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    return [one for one in frame.columns if one == name or (not exact and one.lower() == name.lower())]
 
 
 def _remedy(name: str, columns: list[str], parameter: str, value: str) -> str:
@@ -216,6 +222,7 @@ def _checked_priority(source: SourceFrame, keep: Column) -> Column:
         wanted = "an expression over the columns of df with one value for each row, of a type with an order"
         remedy = f": {LOWEST_KEPT}" if "negative" in reason else ""
         raise ValueError(f"keep must be {wanted}, got {keep}: {reason}{remedy}") from error
+    _refuse_random(source.frame, keep)
     if isinstance(kind, (types.StringType, types.BinaryType)):
         raise TypeError(
             f"keep must be numbers or dates, got {keep} of type {kind.simpleString()}; convert it, such as by "
@@ -223,7 +230,6 @@ def _checked_priority(source: SourceFrame, keep: Column) -> Column:
         )
     if isinstance(kind, types.YearMonthIntervalType):
         raise ValueError(f"keep must not be of type {kind.simpleString()}, got {keep}; cast it to int")
-    _refuse_random(source.frame, keep)
     is_float = isinstance(kind, (types.FloatType, types.DoubleType))
     return functions.nanvl(keep, functions.lit(None).cast(kind)) if is_float else keep
 
@@ -252,7 +258,7 @@ def check_ids(source: SourceFrame) -> None:
     for row in wrong:
         if row["id"] is None:
             raise ValueError(
-                f"{source.name}[{source.id!r}] must not be null, got {row['rows']:,} nulls; drop these rows"
+                f"{source.name}[{source.id!r}] must not be null, got {counted(row['rows'], 'null')}; drop these rows"
             )
     if wrong:
         ids = ", ".join(f"{_shown(row['id'])} ({row['rows']:,} rows)" for row in wrong)

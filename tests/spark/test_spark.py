@@ -122,8 +122,8 @@ def test_kept_rows_have_all_their_columns(spark, tmp_path):
     expected = lsh.deduplicate(TEXTS, **options)
     copies = expected.copies.tolist()
     assert collected(kept) == [(i, TEXTS[i], 2 * i, 0, copies[i]) for i in expected.kept.tolist()]
-    with pytest.raises(ValueError, match="df has a column 'copies', which add_copies=True adds; rename it"):
-        lsh.spark.deduplicate(kept, id="the.id", add_copies=True)
+    with pytest.raises(ValueError, match="df has a column 'Copies', but add_copies=True adds a column 'copies'"):
+        lsh.spark.deduplicate(kept.withColumnRenamed("copies", "Copies"), id="the.id", add_copies=True)
     kept.write.parquet(str(tmp_path / "kept"))
     stored = spark.read.parquet(str(tmp_path / "kept")).schema["the.id"].metadata["lsh"]
     values = json.loads(stored)
@@ -330,6 +330,7 @@ ERRORS = [
     (ValueError, r"df has several columns 'id' \(id, ID\); rename or drop", of("*", "1 ID")),
     (TypeError, r"df\['id'\] must be a column of type string or binary, got bigint", by(text="id")),
     (TypeError, "got struct<m:map<bigint,bigint>>", of("struct(map(id, id) m) id", "text")),
+    (TypeError, "can convert to Arrow, .*, got struct<a", of("named_struct('a', id, 'a', id) id", "text")),
     (TypeError, "got interval year", of("make_ym_interval(1) id", "text")),
     (ValueError, "unique, got several rows of 1 .2 rows., 2 .2 r", lambda df: removed(df.unionAll(df).coalesce(1))),
     (ValueError, "be unique, got several rows of '[aA]'", of("if(id = 1, 'a', 'A') collate utf8_lcase id", "text")),

@@ -9,6 +9,7 @@ calls that they were making are made again.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -75,11 +76,38 @@ def worth(num_threads: int, items: int) -> int:
 def started(target: Callable[..., object], *arguments: object, daemon: bool = False) -> threading.Thread | None:
     """Start a thread; ``None`` where the system starts no more of them, as under a limit on processes."""
     thread = threading.Thread(target=target, args=arguments, daemon=daemon)
+    handled = sys.exc_info()[1]
     try:
         thread.start()
-    except RuntimeError:  # can't start new thread
-        return None
+    except RuntimeError as error:  # can't start new thread
+        if error.__context__ in (None, handled):
+            return None
+        raise error.__context__ from None  # an interrupt, after which Python releases a lock that it does not hold
     return thread
+
+
+class Done:
+    """Whether something is done, for which one thread waits, through any interrupt.
+
+    An interrupt within `threading.Event` can turn into another error, or leave its lock held.
+    """
+
+    __slots__ = ("_undone", "is_set")
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._undone = threading.Lock()
+        self._undone.acquire()
+
+    def set(self) -> None:
+        """Say once that it is done."""
+        self.is_set = True
+        self._undone.release()
+
+    def wait(self) -> None:
+        """Wait until it is done."""
+        while not self.is_set:
+            self._undone.acquire()
 
 
 class Idle(Generic[Item]):
@@ -174,7 +202,7 @@ class _Call(Generic[Item, Result]):
 
     def __init__(self, item: Item) -> None:
         self.item = item
-        self.done = threading.Event()
+        self.done = Done()
         self.error: BaseException | None = None
 
 
@@ -191,7 +219,7 @@ class _Calls(Generic[Item, Result]):
         self.unread: deque[_Call[Item, Result]] = deque()  # in order: calls whose results were not asked for yet
         self.waiting: deque[_Call[Item, Result]] = deque()  # in order: calls that have not begun
         self.helpers: list[threading.Thread] = []
-        self.ends: list[threading.Event] = []  # of the helpers that have begun to work
+        self.ends: list[Done] = []  # of the helpers that have begun to work
         self.stopped = False
         self.abandoned = False  # whether no more results will be asked for
         self.lock = threading.RLock()  # of `waiting`, `ends`, `stopped`; the garbage collector may call `stop` anywhere
@@ -203,7 +231,7 @@ class _Calls(Generic[Item, Result]):
         self.unread.append(call)
         with self.lock:
             self.waiting.append(call)
-            self.ends = [end for end in self.ends if not end.is_set()]
+            self.ends = [end for end in self.ends if not end.is_set]
         self.helpers = [thread for thread in self.helpers if thread.is_alive()]
         if len(self.waiting) > 1 and len(self.helpers) < self.max_helpers:
             helper = started(self._help)
@@ -216,7 +244,7 @@ class _Calls(Generic[Item, Result]):
         """Return the result of the next call in order; the caller's thread makes calls until that one is done."""
         self.check_fork()
         call = self.unread.popleft()
-        while not call.done.is_set():
+        while not call.done.is_set:
             if not self._make_call():
                 call.done.wait()
         if call.error is None:
@@ -249,7 +277,7 @@ class _Calls(Generic[Item, Result]):
     def _help(self) -> None:
         """Make calls until none is left, in a thread of its own."""
         stop_when(lambda: self.abandoned)
-        end = threading.Event()
+        end = Done()
         with self.lock:
             if self.stopped:
                 return
@@ -264,10 +292,10 @@ class _Calls(Generic[Item, Result]):
             return
         self.process, self.lock, self.helpers, self.ends = os.getpid(), threading.RLock(), [], []
         for call in self.unread:
-            call.done = threading.Event()  # of the old one, a helper may hold the lock
+            call.done = Done()  # of the old one, a helper may hold the lock
             if not hasattr(call, "item"):
                 call.done.set()
-        self.waiting = deque(call for call in self.unread if not call.done.is_set())
+        self.waiting = deque(call for call in self.unread if not call.done.is_set)
         self.stopped = self.abandoned
 
     def stop(self) -> None:
@@ -284,14 +312,14 @@ class _Calls(Generic[Item, Result]):
             thread.join()
 
 
-def _wait(ends: Iterable[threading.Event]) -> None:
+def _wait(ends: Iterable[Done]) -> None:
     """Wait for events through interrupts, of which the last is raised then.
 
     Helpers are not waited for by `join`: before Python 3.13 a `join` that is interrupted marks the thread as ended.
     """
     interrupt: KeyboardInterrupt | None = None
     for end in ends:
-        while not end.is_set():
+        while not end.is_set:
             try:
                 end.wait()
             except KeyboardInterrupt as error:

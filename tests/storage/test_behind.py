@@ -1,16 +1,11 @@
 """Writing in a thread, a few pieces behind."""
 
-import gc
-import signal
 import sys
 import threading
-import time
-from collections import deque
-from contextlib import suppress
-from itertools import count
 
 import pytest
 
+from lsh.base import threads
 from lsh.base.prefetch import prefetched
 from lsh.storage import behind
 
@@ -45,36 +40,53 @@ def test_an_error_is_raised_once_more_and_ends_writing():
     assert threading.active_count() == before
 
 
-def write_on():
+def written():
     writer = behind.WriteBehind(len)
     try:
-        while True:
+        for _ in range(6):
             writer.write(bytes(behind.PIECE))
+        writer.finish()
     finally:
         writer.stop()
 
 
-def read_on():
-    deque(prefetched(count()), 0)
+# at a lock of Python's own, which would stay held; in the callback of a weak reference, which ignores interrupts
+UNINTERRUPTED = {"__enter__", "__exit__", "_remove", "setprofile"}
+WORK = {
+    "write": written,
+    "read": lambda: list(prefetched(range(6))),
+    "map": lambda: list(threads.map_in_order(str, range(6), 3)),
+}
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no such timer")
-@pytest.mark.skipif("free-threading" in sys.version, reason="an interrupt may leave a lock of Python's own held")
-@pytest.mark.parametrize("work", [write_on, read_on])
-def test_an_interrupt_at_any_moment_does_not_hang(work):
-    previous, before = signal.signal(signal.SIGALRM, signal.default_int_handler), threading.active_count()
-    gc.disable()  # a collection calls back weak references to threads, and Python ignores an interrupt in a callback
+def is_interrupted(work, number):
+    """Interrupt work where a function is called or ends for the numberth time; whether it came so far, and ended so."""
+    left = number
+
+    def count(frame, event, called):
+        nonlocal left
+        left -= not {frame.f_code.co_name, getattr(called, "__name__", "")} & UNINTERRUPTED
+        if left == 0:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    sys.setprofile(count)
     try:
-        for number in range(300):
-            gc.collect(0)  # the threads of the round before
-            started = time.monotonic()
-            with suppress(KeyboardInterrupt):
-                signal.setitimer(signal.ITIMER_REAL, 1e-3 + number * 1e-6, 20)  # the second one ends what hangs
-                work()
-            assert time.monotonic() - started < 15
+        work()
+    except KeyboardInterrupt:
+        return True
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
-        gc.enable()
-    while threading.active_count() > before and time.monotonic() - started < 5:  # a start was interrupted
-        time.sleep(0.01)
+        sys.setprofile(None)
+    assert left > 0, "the interrupt was lost"
+    return False
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # of Python's start of a thread
+@pytest.mark.parametrize("work", WORK)
+def test_an_interrupt_at_any_call_is_raised(work):
+    number, before = 1, threading.enumerate()
+    while is_interrupted(WORK[work], number):
+        number += 1
+    assert number > 100
+    for thread in filter(threading.Thread.is_alive, set(threading.enumerate()).difference(before)):
+        thread.join(0.05)  # a few do not end: an interrupt came while they were being told to

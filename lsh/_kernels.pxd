@@ -11,11 +11,6 @@ cdef extern from "_murmur3.h" nogil:
     void lsh_murmur3_x64_128(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out)
 
 
-cdef extern from "kernels/content.h" nogil:
-    void lsh_content_keys(const uint8_t *const *texts, const Py_ssize_t *lengths, size_t count, const uint64_t *key,
-                          uint64_t *out)
-
-
 cdef extern from "kernels/passages.h" nogil:
     uint64_t lsh_context_key(const uint8_t *text, size_t length, uint64_t salt, const uint64_t *secret)
     size_t lsh_common_after(const uint8_t *a, const uint8_t *b, size_t limit)
@@ -253,14 +248,16 @@ cdef extern from "kernels/kernels.h" nogil:
     const lsh_kernels *lsh_kernels_find(const char *level)
     void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks)
 
-    ctypedef struct lsh_bucket_record:
-        pass
+    void lsh_content_keys(const uint8_t *const *texts, const Py_ssize_t *lengths, size_t count, const uint64_t *key,
+                          uint64_t *out)
 
     size_t lsh_bucket_slots(size_t entered)
-    size_t lsh_find_buckets(uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
-                            lsh_bucket_record *records, uint32_t *table)
+    size_t lsh_find_buckets(void *keys, size_t key_bytes, size_t documents, const int32_t *order, size_t count,
+                            size_t entered, uint64_t *records, uint32_t *table)
 
     const size_t LSH_CHANGED
+    size_t lsh_select_part(const void *keys, size_t key_bytes, const uint8_t *chosen, size_t count, uint32_t part,
+                           uint32_t parts, void *selected, int32_t *documents)
 
     enum:
         LSH_NOTHING

@@ -51,7 +51,7 @@ compile() {
 }
 
 printf '%s\n' '#include "_murmur3.h"' '#include "kernels/kernels.h"' \
-    '#include "kernels/content.h"' '#include "kernels/passages.h"' '#include "kernels/siphash.h"' '#include "kernels/target.h"' '#include "kernels/utf8.h"' \
+    '#include "kernels/passages.h"' '#include "kernels/siphash.h"' '#include "kernels/target.h"' '#include "kernels/utf8.h"' \
     'int lsh_headers(void);' 'int lsh_headers(void) { return 0; }' >"$temp/headers.c"
 for target in "${targets[@]}"; do
     for file in "${kernels[@]}" "$temp/headers.c"; do

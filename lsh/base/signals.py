@@ -11,12 +11,14 @@ exception again: between batches, before a file appears, and before the command 
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]  # `signal` takes a millisecond, in which no handler is there
 import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+
+TYPE_CHECKING = False  # `typing` takes longer
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 if hasattr(signal, "SIGHUP"):  # not on Windows
@@ -25,6 +27,39 @@ DEFAULTS: dict[int, Any] = {  # the handlers of a new process
     number: signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL for number in WORDS
 }
 
+
+def is_command() -> bool:
+    """Tell whether this process is the command; of ``python -m lsh`` the name is ``-m``, then the path of a file."""
+    path = sys.argv[0] if getattr(sys, "argv", None) else ""
+    name = os.path.splitext(os.path.basename(path))[0]
+    if name == "__main__":
+        name = os.path.basename(os.path.dirname(path))
+    return name in ("lsh", "lsh-dedup") or (name == "-m" and "lsh" in sys.orig_argv)
+
+
+def ended(number: int, frame: object) -> None:
+    """End the process as a command ends that a signal ended; nothing is written yet."""
+    try:
+        os.write(2, f"lsh: error: {WORDS[number]}\n".encode())
+    finally:  # also where standard error is closed
+        os._exit(128 + number)
+
+
+def end_on_signals() -> None:
+    """Let signals end the process at once, if it is the command; those that something else handles are left alone."""
+    for number, default in DEFAULTS.items() if is_command() else ():
+        if signal.getsignal(number) is default:
+            try:
+                signal.signal(number, ended)
+            except ValueError:  # in another thread than the main one
+                return
+
+
+if is_command():  # the BLAS of numpy would start a thread for each core, which the command does not need
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+end_on_signals()  # while `lsh` is imported; its last line restores
+
+from contextlib import contextmanager, suppress  # noqa: E402
 
 _noted: list[int] = []  # the signal that asked the command to end
 
@@ -85,38 +120,9 @@ def ended_by_signals() -> Iterator[None]:
         _noted.clear()
 
 
-def is_command() -> bool:
-    """Tell whether this process is the command; of ``python -m lsh`` the name is ``-m``, then the path of a file."""
-    path = sys.argv[0] if getattr(sys, "argv", None) else ""
-    name = os.path.splitext(os.path.basename(path))[0]
-    if name == "__main__":
-        name = os.path.basename(os.path.dirname(path))
-    return name in ("lsh", "lsh-dedup") or (name == "-m" and "lsh" in sys.orig_argv)
-
-
-def ended(number: int, frame: object) -> None:
-    """End the process as a command ends that a signal ended; nothing is written yet."""
-    with suppress(OSError):
-        os.write(2, f"lsh: error: {WORDS[number]}\n".encode())
-    os._exit(128 + number)
-
-
-def end_on_signals() -> None:
-    """Let signals end the process at once, if it is the command; those that something else handles are left alone."""
-    with suppress(ValueError):  # in another thread than the main one
-        for number, default in DEFAULTS.items() if is_command() else ():
-            if signal.getsignal(number) is default:
-                signal.signal(number, ended)
-
-
 def restore() -> None:
     """Undo `end_on_signals`."""
     with suppress(ValueError):
         for number, default in DEFAULTS.items():
             if signal.getsignal(number) is ended:
                 signal.signal(number, default)
-
-
-if is_command():  # the BLAS of numpy would start a thread for each core, which the command does not need
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-end_on_signals()  # while `lsh` is imported; its last line restores

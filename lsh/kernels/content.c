@@ -1,7 +1,7 @@
-/* Keys of whole texts, by which equal ones are found. See content.h. */
+/* Keys of whole texts, by which equal ones are found. See kernels.h. */
 #include <string.h>
 
-#include "content.h"
+#include "kernels.h"
 #include "siphash.h"
 #include "target.h"
 

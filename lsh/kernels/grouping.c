@@ -11,7 +11,11 @@
 #include "kernels.h"
 #include "target.h"
 
-#define SPREAD 0x9E3779B97F4A7C15u /* 2**64 / golden ratio, odd: a product has its best bits at the top, whatever the key */
+/* Odd numbers, of which two are 2**64 and 2**32 / golden ratio. A product has its best bits at the top, whatever the key. */
+#define SPREAD 0x9E3779B97F4A7C15u
+#define SPREAD_32 0x9E3779B1u
+#define PART 0xD6E8FEB86659FD93u
+#define PART_32 0xC2B2AE35u
 
 /* With 2048 documents a partition, records and table take 64 KB, a part of any second-level cache. Dealing to more than 1024
  * partitions costs more, as each has a line of the first-level cache under way, than larger tables do. */
@@ -26,14 +30,32 @@ size_t lsh_bucket_slots(size_t entered)
     return slots;
 }
 
+/* A record of a document is one word, its spread key in the upper half, where keys have 4 bytes; else two, the key and the document. */
+LSH_INLINE uint64_t spread_key(const void *keys, size_t document, const size_t words)
+{
+    return words == 1 ? (uint64_t)(((const uint32_t *)keys)[document] * SPREAD_32) << 32
+                      : ((const uint64_t *)keys)[document] * SPREAD;
+}
+
+LSH_INLINE uint64_t key_of(const uint64_t *records, size_t i, const size_t words)
+{
+    return words == 1 ? records[i] >> 32 << 32 : records[2 * i];
+}
+
+LSH_INLINE int32_t document_of(const uint64_t *records, size_t i, const size_t words)
+{
+    return (int32_t)(uint32_t)records[words * i + words - 1];
+}
+
 static size_t partition_of(uint64_t spread, unsigned bits) { return (size_t)(spread >> 1 >> (63 - bits)); }
 
 #define FOLLOWS ((uint32_t)1 << 31) /* the place of a later document of a bucket: the number of its first record, with this bit */
 
 /* Give each record of a partition its place. A slot is the head of a chain of first records, one for each key. The place of a
  * first record is the size of its bucket, to begin with. Returns the first record of a chain of all later ones, plus 1; or 0. */
-static uint32_t divide_partition(lsh_bucket_record *restrict records, size_t count, size_t entered, unsigned bits, size_t slots,
-                                 uint32_t *restrict table, uint32_t *restrict places)
+LSH_INLINE uint32_t divide_partition(const uint64_t *restrict records, const size_t words, size_t count, size_t entered,
+                                     unsigned bits, size_t slots, uint32_t *restrict table, uint32_t *restrict next,
+                                     uint32_t *restrict places)
 {
     unsigned lg = SMALLEST_LG;
     uint32_t later = 0, *last = &later;
@@ -41,17 +63,17 @@ static uint32_t divide_partition(lsh_bucket_record *restrict records, size_t cou
         lg++;
     memset(table, 0, sizeof *table << lg);
     for (size_t i = 0; i < count; i++) {
-        const uint64_t key = records[i].key;
+        const uint64_t key = key_of(records, i, words);
         uint32_t *at = table + (key << bits >> (64 - lg));
-        while (*at && records[*at - 1].key != key)
-            at = &records[*at - 1].next;
+        while (*at && key_of(records, *at - 1, words) != key)
+            at = &next[*at - 1];
         places[i] = *at ? FOLLOWS | (*at - 1) : 1;
         if (*at) {
             places[*at - 1]++;
             *last = (uint32_t)i + 1;
-            last = &records[i].next;
+            last = &next[i];
         } else if (i < entered) {
-            records[i].next = 0;
+            next[i] = 0;
             *at = (uint32_t)i + 1;
         }
     }
@@ -61,8 +83,9 @@ static uint32_t divide_partition(lsh_bucket_record *restrict records, size_t cou
 
 /* Write the members of the buckets of a partition from members[*total] on, and where each bucket ends; `ends` may be `places` or
  * lie before it, as a bucket has its first record before its end is written. `firsts` has room for a number a bucket. */
-static void write_buckets(const lsh_bucket_record *records, size_t count, uint32_t later, uint32_t *firsts, uint32_t *places,
-                          int32_t *members, uint32_t *total, uint32_t *ends, size_t *buckets)
+LSH_INLINE void write_buckets(const uint64_t *records, const size_t words, size_t count, uint32_t later, uint32_t *firsts,
+                              const uint32_t *next, uint32_t *places, int32_t *members, uint32_t *total, uint32_t *ends,
+                              size_t *buckets)
 {
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
@@ -70,32 +93,33 @@ static void write_buckets(const lsh_bucket_record *records, size_t count, uint32
         if (size < 2 || size & FOLLOWS)
             continue;
         firsts[found++] = (uint32_t)i;
-        members[*total] = records[i].document;
+        members[*total] = document_of(records, i, words);
         places[i] = *total + 1;
         *total += size;
     }
-    for (; later; later = records[later - 1].next)
-        members[places[places[later - 1] ^ FOLLOWS]++] = records[later - 1].document;
+    for (; later; later = next[later - 1])
+        members[places[places[later - 1] ^ FOLLOWS]++] = document_of(records, later - 1, words);
     for (size_t k = 0; k < found; k++)
         ends[(*buckets)++] = places[firsts[k]];
 }
 
-size_t lsh_find_buckets(uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
-                        lsh_bucket_record *records, uint32_t *table)
+LSH_INLINE size_t find_buckets(void *keys, const size_t words, size_t documents, const int32_t *order, size_t count,
+                               size_t entered, uint64_t *records, uint32_t *table)
 {
     const int all_enter = entered == documents; /* then they can be counted in any order; that of the keys is the fastest */
+    const size_t slots = lsh_bucket_slots(entered);
     uint32_t ends[1 << MAX_BITS] = {0}, last[1 << MAX_BITS], entering[1 << MAX_BITS], sum = 0, total = 0;
-    int32_t *members = (int32_t *)keys;
-    uint32_t *places = (uint32_t *)keys + documents;
+    int32_t *members = keys;
+    uint32_t *places = (uint32_t *)keys + documents, *next = table + slots;
     size_t buckets = 0;
     unsigned bits = 0;
     while (bits < MAX_BITS && count >> bits > PARTITION)
         bits++;
     for (size_t i = 0; i < entered; i++)
-        ends[partition_of(keys[all_enter ? i : (size_t)order[i]] * SPREAD, bits)]++;
+        ends[partition_of(spread_key(keys, all_enter ? i : (size_t)order[i], words), bits)]++;
     memcpy(entering, ends, sizeof ends);
     for (size_t i = entered; i < count; i++)
-        ends[partition_of(keys[order[i]] * SPREAD, bits)]++;
+        ends[partition_of(spread_key(keys, (size_t)order[i], words), bits)]++;
     for (size_t p = 0; p < (size_t)1 << bits; p++) { /* from sizes to where each begins */
         const uint32_t size = ends[p];
         ends[p] = sum;
@@ -103,18 +127,50 @@ size_t lsh_find_buckets(uint64_t *keys, size_t documents, const int32_t *order, 
         last[p] = sum;
     }
     for (size_t i = 0; i < count; i++) { /* and on to where each ends */
-        const uint64_t spread = keys[order[i]] * SPREAD;
+        const uint64_t spread = spread_key(keys, (size_t)order[i], words);
         const size_t p = partition_of(spread, bits);
         if (ends[p] == last[p])
             return LSH_CHANGED;
-        records[ends[p]++] = (lsh_bucket_record){.key = spread, .document = order[i]};
+        records[words * ends[p]] = words == 1 ? spread | (uint32_t)order[i] : spread;
+        if (words == 2)
+            records[2 * ends[p] + 1] = (uint32_t)order[i];
+        ends[p]++;
     }
     for (size_t p = 0, begin = 0; p < (size_t)1 << bits; begin = ends[p++]) {
-        const uint32_t later = divide_partition(records + begin, ends[p] - begin, entering[p], bits, lsh_bucket_slots(entered),
-                                                table, places + begin);
-        write_buckets(records + begin, ends[p] - begin, later, table, places + begin, members, &total, places, &buckets);
+        const uint64_t *own = records + words * begin;
+        const size_t size = ends[p] - begin;
+        const uint32_t later = divide_partition(own, words, size, entering[p], bits, slots, table, next, places + begin);
+        write_buckets(own, words, size, later, table, next, places + begin, members, &total, places, &buckets);
     }
     return buckets;
+}
+
+size_t lsh_find_buckets(void *keys, size_t key_bytes, size_t documents, const int32_t *order, size_t count, size_t entered,
+                        uint64_t *records, uint32_t *table)
+{
+    if (key_bytes == 4)
+        return find_buckets(keys, 1, documents, order, count, entered, records, table);
+    return find_buckets(keys, 2, documents, order, count, entered, records, table);
+}
+
+/* The part comes of another product than the partition: the keys of a part have any top bits of that. */
+size_t lsh_select_part(const void *keys, size_t key_bytes, const uint8_t *chosen, size_t count, uint32_t part, uint32_t parts,
+                       void *restrict selected, int32_t *restrict documents)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t mixed;
+        documents[found] = (int32_t)i;
+        if (key_bytes == 4) {
+            const uint32_t key = ((uint32_t *)selected)[found] = ((const uint32_t *)keys)[i];
+            mixed = (uint32_t)(key * PART_32);
+        } else {
+            const uint64_t key = ((uint64_t *)selected)[found] = ((const uint64_t *)keys)[i];
+            mixed = key * PART >> 32;
+        }
+        found += chosen[i] & (mixed * parts >> 32 == part);
+    }
+    return found;
 }
 
 size_t lsh_bins_find(const uint64_t *keys, const uint32_t *heads, size_t mask, uint64_t key)

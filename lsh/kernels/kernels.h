@@ -4,8 +4,8 @@
  * values have fixed widths. Nothing is read past the `length` bytes of a text, and a text may be at any alignment.
  *
  * There are two kinds of function. Those in `struct lsh_kernels` are written once, in body.h, and compiled for each
- * instruction set; they give the same bits at every level. The others are compiled once. Each C file is linked into one
- * extension only (setup.py); functions that several extensions call for each element are `static inline` in a header.
+ * instruction set; they give the same bits at every level. The others are compiled once. Functions that several files
+ * call for each element are `static inline` in a header.
  */
 #ifndef LSH_KERNELS_H
 #define LSH_KERNELS_H
@@ -330,26 +330,32 @@ const struct lsh_kernels *lsh_kernels_find(const char *level);
  * padded with zeros to a multiple of LSH_LANES. `permutation` is scratch of 2**lg words, lg = max(1, ceil(log2 k)). */
 void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks);
 
+/* ---- content.c: keys of whole texts, by which equal ones are found ---- */
+
+/* Write a hash of each of `count` texts under a secret key. Without it, nobody can choose texts with the same one. It is a sum for
+ * each block, several times as fast as SipHash, and SipHash of the sums. */
+void lsh_content_keys(const uint8_t *const *texts, const ptrdiff_t *lengths, size_t count, const uint64_t key[2], uint64_t *out);
+
 /* ---- grouping.c: documents that share a band key ---- */
 
-/* A document at work in lsh_find_buckets. */
-typedef struct {
-    uint64_t key; /* times an odd number */
-    int32_t document;
-    uint32_t next; /* in the chain of its slot: 1 + the number of a record, 0 at the end */
-} lsh_bucket_record;
-
-/* Words of the table that lsh_find_buckets needs: a power of two, `entered` or more. */
+/* The slots of the table that lsh_find_buckets needs: a power of two, `entered` or more. */
 size_t lsh_bucket_slots(size_t entered);
 
 /* Find the documents of order[0 .. count) that share a key, and write them over the keys: as int32_t, bucket by bucket, each in the
- * given order; and from (uint32_t *)keys + documents on, where each bucket ends. Returns how many buckets there are.
+ * given order; and from (uint32_t *)keys + documents on, where each bucket ends. Returns how many buckets there are. The memory of
+ * the keys has 8 bytes a document, of which keys of 4 bytes take the first half.
  * A document after the first `entered` is in a bucket only if one of these has its key. documents < 2**31, and order has none of
- * them twice. Scratch of any content: `count` records and lsh_bucket_slots(entered) words, together 20 to 24 bytes a document.
+ * them twice. Scratch of any content: 8 bytes of records for each of `count` and each 4 bytes of a key; a table of
+ * lsh_bucket_slots(entered) words, and `count` more. Together 16 to 28 bytes a document.
  * Returns LSH_CHANGED where keys change meanwhile, which leaves everything unspecified. */
-size_t lsh_find_buckets(uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
-                        lsh_bucket_record *records, uint32_t *table);
+size_t lsh_find_buckets(void *keys, size_t key_bytes, size_t documents, const int32_t *order, size_t count, size_t entered,
+                        uint64_t *records, uint32_t *table);
 #define LSH_CHANGED SIZE_MAX
+
+/* Select the keys of a part, 0 to parts - 1, by their hashes: of `count` documents, those that are chosen (0 or 1 each). Writes the
+ * keys and their numbers, 0 to count - 1; both arrays have room for `count`. Returns how many they are. */
+size_t lsh_select_part(const void *keys, size_t key_bytes, const uint8_t *chosen, size_t count, uint32_t part, uint32_t parts,
+                       void *selected, int32_t *documents);
 
 /* The bins of one band of a cache: an open-addressing table from key to the first document of the bin. A slot is
  * free while its head is LSH_NOTHING. mask + 1 slots, a power of two, at least one of them free. */

@@ -96,22 +96,55 @@ def rows_by_range(const uint64_t[:, ::1] keys not None, const uint64_t[::1] numb
     return rows, ends
 
 
+def select_part(keys not None, const uint8_t[::1] chosen not None, uint32_t part, uint32_t parts):
+    """Select the keys of a part, by their hashes, of some documents.
+
+    Parameters
+    ----------
+    keys : numpy.ndarray
+        uint32 or uint64, shape ``(n,)``, C-contiguous.
+    chosen : numpy.ndarray
+        uint8, shape ``(n,)``: 1 for each document that takes part, else 0.
+    part : int
+        0 to ``parts - 1``.
+    parts : int
+        How many parts there are.
+
+    Returns
+    -------
+    selected, documents : numpy.ndarray
+        The keys, and their numbers from 0 to n - 1 (int32), both in this order.
+    """
+    cdef size_t found, count = chosen.shape[0], key_bytes = 4 if keys.dtype == np.uint32 else 8
+    selected, documents = np.empty(count, keys.dtype), np.empty(count, np.int32)
+    cdef const uint8_t[::1] given = keys.view(np.uint8)
+    cdef uint8_t[::1] out = selected.view(np.uint8)
+    cdef int32_t[::1] numbers = documents
+    if <size_t> given.shape[0] != count * key_bytes:
+        raise ValueError("keys must be uint32 or uint64, one for each document")
+    if count == 0:
+        return selected, documents
+    with nogil:
+        found = c.lsh_select_part(&given[0], key_bytes, &chosen[0], count, part, parts, &out[0], &numbers[0])
+    return selected[:found].copy(), documents[:found].copy()
+
+
 cdef class _Scratch:
     """The memory for the documents of one band."""
 
-    cdef uint8_t[::1] records  # an array of numpy, which asks for huge pages
+    cdef uint64_t[::1] records  # an array of numpy, which asks for huge pages
     cdef uint32_t[::1] table
 
     def __cinit__(self, size_t count, size_t entered):
-        self.records = np.empty(count * sizeof(c.lsh_bucket_record), np.uint8)
-        self.table = np.empty(c.lsh_bucket_slots(entered), np.uint32)
+        self.records = np.empty(2 * count, np.uint64)
+        self.table = np.empty(c.lsh_bucket_slots(entered) + count, np.uint32)
 
 
 cdef class BucketFinder:
     """Find the documents that share a key, one band at a time.
 
     Bands are independent of one another: threads may share this object, each with another array of keys. It holds on
-    to 20 to 24 bytes of scratch a document and thread.
+    to 16 to 28 bytes of scratch a document and thread.
 
     Parameters
     ----------
@@ -134,7 +167,7 @@ cdef class BucketFinder:
         self.order = np.arange(count, dtype=np.int32) if order is None else np.ascontiguousarray(order, np.int32)
         self.count, self.entered, self.idle = count, entered, []
 
-    def find(self, uint64_t[::1] keys not None, Py_ssize_t entered=-1):
+    def find(self, uint64_t[::1] keys not None, Py_ssize_t entered=-1, bint short=False):
         """Find the documents of one band; the GIL is released.
 
         Parameters
@@ -144,6 +177,8 @@ cdef class BucketFinder:
             number. They are overwritten: the result lies in their memory.
         entered : int, optional
             In place of that of the class, and not more.
+        short : bool, optional
+            Keys of 4 bytes, which take the first half of the memory of `keys`.
 
         Returns
         -------
@@ -162,8 +197,8 @@ cdef class BucketFinder:
         except IndexError:
             scratch = _Scratch(self.order.shape[0], self.entered)
         with nogil:
-            found = c.lsh_find_buckets(&keys[0], count, &self.order[0], taking_part, entered,
-                                       <c.lsh_bucket_record *> &scratch.records[0], &scratch.table[0])
+            found = c.lsh_find_buckets(&keys[0], 4 if short else 8, count, &self.order[0], taking_part, entered,
+                                       &scratch.records[0], &scratch.table[0])
         self.idle.append(scratch)
         if found == c.LSH_CHANGED:
             raise ValueError("keys must not change while their buckets are found")

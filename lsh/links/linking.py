@@ -21,7 +21,7 @@ from lsh.base.arrays import Array
 from lsh.base.budget import MAX_DOCUMENTS, MemoryBudget, SpilledColumn
 from lsh.base.threads import Idle
 from lsh.links.comparing import keep_similar
-from lsh.links.grouping import BucketFinder, pack_low_bits
+from lsh.links.grouping import BucketFinder, pack_low_bits, select_part
 
 ORDER_BYTES = 16  # per document, for `BucketFinder`: the order, a copy of it, and a check of both
 FINDER_BYTES = 36  # per document and thread, for `BucketFinder`: key, record and table
@@ -34,8 +34,6 @@ MAX_PARTS = 1 << 12
 FEW_PARTS = 4  # for one thread; several threads read the keys more often, which takes longest where parts are many
 LIMIT = 1 << 16  # a document is compared with so many others of a bucket at most, to find its group
 CHUNK = 1 << 16  # pairs that are made at once
-SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: a product has its best bits at the top
-HALF = np.uint64(32)  # of its bits
 
 
 def positions_of(flags: Array, start: int = 0) -> Array:
@@ -245,8 +243,7 @@ class Links:
         """Return for each document the first one with the same key, int32; -1 for a document that is not chosen."""
         firsts = np.where(self._chosen, np.arange(len(self._chosen), dtype=np.int32), np.int32(-1))
         if self._finder is not None:
-            own = self._read(keys)
-            members, ends = self._finder.find(own)
+            members, ends = self._buckets(keys, self._idle.take())
             firsts[members] = _firsts_of(members, ends)
             return firsts
         for part in range(self._parts):
@@ -272,7 +269,7 @@ class Links:
     def _firsts_of(self, rows: list[tuple[Array, Array]], firsts: Array) -> tuple[Array, Array]:
         """Write the first document with the same key for keys and documents; return those that are the first ones."""
         own, numbers = self._in_order(rows)
-        members, ends = buckets_of(own.copy(), len(own))
+        members, ends = buckets_of(own)
         first = _firsts_of(members, ends)
         firsts[numbers[members]] = numbers[first]
         is_first = np.ones(len(own), np.bool_)
@@ -287,9 +284,9 @@ class Links:
         if self._finder is None:
             buckets = (self._of_part(keys, part) for part in range(self._parts))
         else:
-            own = self._read(keys)
+            own = self._idle.take()
+            buckets = iter([self._buckets(keys, own)])
             keys.free()
-            buckets = iter([self._finder.find(own)])
         for members, ends in _at_once(buckets, self._most_members):
             more = self._grouped(members, ends, found)
             shared, left_out = shared + more[0], left_out + more[1]
@@ -309,21 +306,23 @@ class Links:
         finder = self._part_finder
         if finder is None or finder.count < len(own):
             self._part_finder = finder = BucketFinder(len(own), None, len(own))
-        members, ends = finder.find(own, entered)
+        members, ends = finder.find(*_for_finder(own, entered))
         return numbers[members], ends
 
     def _rows(self, keys: SpilledColumn, part: int) -> Iterator[tuple[Array, Array, bool]]:
         """Yield the keys of a part, their documents, and whether links can lead to these."""
+        kind = np.uint32 if keys.row_size <= 4 else np.uint64
         for number, (start, stop, backwards) in enumerate(self._order.runs):
             for at, rows in keys.chunks(start, stop, backwards):
-                parts = (rows.astype(np.uint64, copy=False) * SPREAD >> HALF) * np.uint64(self._parts) >> HALF
-                here = np.flatnonzero((parts == part) & self._chosen[at : at + len(rows)])
-                here = here[::-1] if backwards else here
-                yield rows[here], here.astype(np.int32) + np.int32(at), number < self._order.entered
+                chosen = self._chosen[at : at + len(rows)].view(np.uint8)
+                own, numbers = select_part(rows.astype(kind, copy=False), chosen, part, self._parts)
+                numbers += np.int32(at)
+                step = -1 if backwards else 1
+                yield own[::step], numbers[::step], number < self._order.entered
 
     def _in_order(self, rows: list[tuple[Array, Array]]) -> tuple[Array, Array]:
         """Return keys and documents in the order of the documents."""
-        own = np.concatenate([np.empty(0, np.uint64), *(own for own, _ in rows)])
+        own = np.concatenate([own for own, _ in rows] or [np.empty(0, np.uint64)])
         numbers = np.concatenate([np.empty(0, np.int32), *(numbers for _, numbers in rows)])
         if self._order.given is None:
             return own, numbers
@@ -340,9 +339,12 @@ class Links:
         found.append(links)
         return shared, left_out
 
-    def _read(self, column: SpilledColumn) -> Array:
-        """Return the keys of a column in an array, which may be overwritten."""
-        return column.read(out=self._idle.take())
+    def _buckets(self, keys: SpilledColumn, own: Array) -> tuple[Array, Array]:
+        """Return the buckets of all keys of a column; they are read into `own`, where their buckets lie then."""
+        assert self._finder is not None
+        short = keys.row_size <= 4
+        keys.read(out=own.view(np.uint32)[: len(own)] if short else own)
+        return self._finder.find(own, short=short)
 
 
 def _at_once(buckets: Iterator[tuple[Array, Array]], max_members: int) -> Iterator[tuple[Array, Array]]:
@@ -373,9 +375,16 @@ def _joined(buckets: list[tuple[Array, Array]]) -> tuple[Array, Array]:
     return np.concatenate([members for members, _ in buckets]), np.concatenate(ends)
 
 
-def buckets_of(keys: Array, entered: int) -> tuple[Array, Array]:
-    """Return the buckets of documents with these keys, which are overwritten, by their places here."""
-    return BucketFinder(len(keys), None, entered).find(keys)
+def buckets_of(keys: Array) -> tuple[Array, Array]:
+    """Return the buckets of documents with these keys, uint32 or uint64, by their places here."""
+    return BucketFinder(len(keys), None, len(keys)).find(*_for_finder(keys, len(keys)))
+
+
+def _for_finder(keys: Array, entered: int) -> tuple[Array, int, bool]:
+    """Return the arguments of `BucketFinder.find`: a copy of keys, which it overwrites, and whether they are uint32."""
+    memory = np.empty(len(keys), np.uint64)
+    memory.view(keys.dtype)[: len(keys)] = keys
+    return memory, entered, keys.itemsize == 4
 
 
 def _firsts_of(members: Array, ends: Array) -> Array:

@@ -28,7 +28,7 @@ from lsh.engine.dedup import Running, collections_of
 from lsh.engine.index_source import IndexSource
 from lsh.engine.matching import check_length, checked_keep, rank_by_priority
 from lsh.engine.placing import PartitionedRows
-from lsh.links.linking import HALF, SPREAD, positions_of
+from lsh.links.linking import positions_of
 from lsh.passages.cutting import ROW, RUN, Cutter
 from lsh.passages.repeats import AnchorFinder, KeyTable, passage_keys, passage_runs, unit_keys, unit_runs, units_of
 from lsh.passages.result import Passages, cuts_of
@@ -52,6 +52,8 @@ SCANNED_PARTS = 8  # where parts are more, keys are copied by part; else each pa
 DOCUMENT_BYTES = 24  # per document, always in memory: flags and positions of those that are read again
 ORDERED_BYTES = 40  # the same, if documents have priorities: these, and their order, too
 RUN_ORDER_BYTES = 24  # per run, if they are not decided as they come: their order while it is made
+SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: a product has its best bits at the top
+HALF = np.uint64(32)  # of its bits
 SIDES = np.array(["new", "old"])
 #: The time of each stage relative to the first one, for the progress.
 STAGE_SHARES = {"passages": 1.0, "texts": 0.8, "deciding": 0.2}

@@ -108,7 +108,7 @@ def _links_of_buckets(rows: Array, low_bits: tuple[int, int]) -> tuple[Array, Ar
     All rows of a key are there. A node links to itself if there are several rows with its key. Returns also how many
     comparisons of a node with a group were left out.
     """
-    members, ends = buckets_of(rows[:, 0].copy(), len(rows))
+    members, ends = buckets_of(rows[:, 0])
     bits, most = low_bits
     low = np.ascontiguousarray(rows[:, 2:])
     links, _, left_out = keep_similar(members, ends, low, members, bits, most, MAX_DOCUMENTS, False, LIMIT)

@@ -261,11 +261,12 @@ class _LocalFolder:
                 place = os.path.join(self._place, name)
                 if os.path.lexists(place):
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), place)
+                moved.append(name)  # before: an interrupt may come right after the file was moved
                 os.rename(os.path.join(filled, name), place)
-                moved.append(name)
-        except BaseException:  # an interrupt, too
+        except BaseException:
             for name in moved:
-                os.rename(os.path.join(self._place, name), os.path.join(filled, name))
+                if not os.path.lexists(os.path.join(filled, name)):
+                    os.rename(os.path.join(self._place, name), os.path.join(filled, name))
             raise
 
     def close(self) -> None:

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -22,7 +21,7 @@ def starting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.usefixtures("starting")
 @pytest.mark.parametrize("count", [0, 1, WAITING, 10 * MOST])
 def test_items_come_in_their_order_and_an_error_in_its_place(count):
-    def items() -> Iterator[int]:
+    def items():
         yield from range(count)
         raise ValueError("no more")
 
@@ -39,7 +38,7 @@ def test_items_come_in_their_order_and_an_error_in_its_place(count):
 def test_no_more_than_a_few_items_wait():
     reached = 0
 
-    def items() -> Iterator[int]:
+    def items():
         nonlocal reached
         for number in range(100 * MOST):
             reached = number
@@ -59,7 +58,7 @@ def test_no_more_than_a_few_items_wait():
 def test_closing_ends_the_thread_and_what_it_reads(asked):
     closed = threading.Event()
 
-    def items() -> Iterator[int]:
+    def items():
         try:
             yield from range(1_000_000)
         finally:

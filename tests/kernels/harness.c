@@ -957,20 +957,21 @@ static void check_buckets(void)
 {
     const size_t documents = below(8) ? between(1, 300) : between(2000, 6000), values = between(1, 2 * documents);
     const size_t count = below(2) ? documents : below(documents + 1), entered = below(2) ? count : below(count + 1);
-    const size_t slots = lsh_bucket_slots(entered);
-    const int shift = below(2) ? 0 : (int)below(64);
+    const size_t slots = lsh_bucket_slots(entered), key_bytes = below(2) ? 4 : 8;
+    const int shift = below(2) ? 0 : (int)below(8 * key_bytes);
     room keys_room = make_room(documents * sizeof(uint64_t)), order_room = make_room(count * sizeof(int32_t));
-    room record_room = make_room(count * sizeof(lsh_bucket_record)), table_room = make_room(slots * sizeof(uint32_t));
+    room record_room = make_room(count * 2 * key_bytes), table_room = make_room((slots + count) * sizeof(uint32_t));
     uint64_t *given = malloc(documents * sizeof *given), *keys = at_end(keys_room, documents * sizeof *keys);
     int32_t *order = at_end(order_room, count * sizeof *order);
-    lsh_bucket_record *records = at_end(record_room, count * sizeof *records);
-    uint32_t *table = at_end(table_room, slots * sizeof *table);
+    uint64_t *records = at_end(record_room, count * 2 * key_bytes);
+    uint32_t *table = at_end(table_room, (slots + count) * sizeof *table);
     size_t *ranks = malloc(documents * sizeof *ranks), *before = malloc((count + 1) * sizeof *before), sharing = 0;
     int32_t *shuffled = malloc(documents * sizeof *shuffled);
     for (size_t d = 0; d < documents; d++) {
         const size_t other = below(d + 1);
         given[d] = (uint64_t)below(values) << shift;
         given[d] = shift % 2 ? finish64(given[d]) : given[d];
+        given[d] = key_bytes == 4 ? (uint32_t)given[d] : given[d];
         shuffled[d] = shuffled[other];
         shuffled[other] = (int32_t)d;
     }
@@ -985,11 +986,15 @@ static void check_buckets(void)
         before[i] = j;
         sharing += j != 0;
     }
-    memcpy(keys, given, documents * sizeof *keys);
+    for (size_t d = 0; d < documents; d++)
+        if (key_bytes == 4)
+            ((uint32_t *)keys)[d] = (uint32_t)given[d];
+        else
+            keys[d] = given[d];
     memcpy(order, shuffled, count * sizeof *order);
-    memset(records, 0xA5, count * sizeof *records); /* scratch with arbitrary content */
-    memset(table, 0xA5, slots * sizeof *table);
-    const size_t buckets = lsh_find_buckets(keys, documents, order, count, entered, records, table);
+    memset(records, 0xA5, count * 2 * key_bytes); /* scratch with arbitrary content */
+    memset(table, 0xA5, (slots + count) * sizeof *table);
+    const size_t buckets = lsh_find_buckets(keys, key_bytes, documents, order, count, entered, records, table);
     const int32_t *members = (const int32_t *)keys;
     const uint32_t *ends = (const uint32_t *)keys + documents;
     int differs = buckets == LSH_CHANGED || (buckets ? ends[buckets - 1] : 0) != sharing + buckets;

@@ -12,13 +12,15 @@ from lsh.engine.deciding import ClusterState, GreedyClusterer
 from lsh.links.comparing import Similarity
 from lsh.links.grouping import BucketFinder, Components
 
-GOLDEN = 0x9E3779B97F4A7C15  # of kernels/grouping.c, which picks a partition by the top bits of key * GOLDEN
-UNDO = pow(GOLDEN, -1, 2**64)
+UNDO = pow(0x9E3779B97F4A7C15, -1, 2**64)  # kernels/grouping.c: a partition has the top bits of a product
+UNDO_32 = pow(0x9E3779B1, -1, 2**32)  # the same for keys of 4 bytes
 
 
 def linked(keys, order, entered):
     """The latest document before each one in its bucket that is among the first `entered`, by document."""
-    members, ends = BucketFinder(len(keys), order, entered).find(numpy.array(keys, numpy.uint64))
+    memory = numpy.empty(len(keys), numpy.uint64)
+    memory.view(keys.dtype)[: len(keys)] = keys
+    members, ends = BucketFinder(len(keys), order, entered).find(memory, short=keys.dtype == numpy.uint32)
     ranks = {document: rank for rank, document in enumerate(order)}
     links, start = {}, 0
     for end in ends.tolist():
@@ -37,28 +39,27 @@ def linked(keys, order, entered):
 def keys_of_kind(kind, count, random):
     """Keys of documents, of which many are too many for one partition."""
     if kind == "equal":
-        return numpy.full(count, 12345, numpy.uint64)
+        return numpy.full(count, 12345, numpy.uint32)
     if kind == "distinct":
-        return random.permutation(count).astype(numpy.uint64)
-    if kind == "one partition":  # the product has the top bits in common
-        return random.integers(0, count, count).astype(numpy.uint64) * numpy.uint64(UNDO)
+        return random.permutation(count).astype(numpy.uint32)
+    if kind == "short":  # the product has the top bits in common
+        return random.integers(0, count, count).astype(numpy.uint32) * numpy.uint32(UNDO_32)
+    if kind in ("one partition", "one slot"):  # a chain of keys, as the product differs in its last bits only
+        return random.integers(0, 200 if kind == "one slot" else count, count).astype(numpy.uint64) * numpy.uint64(UNDO)
     if kind == "high":  # keys that differ in few bits only
         return random.integers(0, 20, count).astype(numpy.uint64) << numpy.uint64(54)
-    if kind == "high in the product":
+    if kind == "product":
         return random.integers(0, 20, count).astype(numpy.uint64) * numpy.uint64((UNDO << 40) % 2**64)
-    if kind == "one slot":  # a chain of keys, as the product differs in its last bits only
-        return random.integers(0, 200, count).astype(numpy.uint64) * numpy.uint64(UNDO)
     keys = random.integers(0, 2**64, count, dtype=numpy.uint64)
     keys[random.random(count) < {"few": 1.0, "giant": 0.7, "near": 0.3}[kind]] = keys[0]
     return keys if kind != "few" else random.choice(keys[:1] + numpy.arange(5, dtype=numpy.uint64), count)
 
 
-KINDS = ["equal", "distinct", "one partition", "high", "high in the product", "one slot", "few", "giant", "near"]
+KINDS = ["equal", "distinct", "high", "product", "few", "giant", "near", "one slot", "one partition", "short"]
 COUNTS = [1, 2, 3, 40, 2047, 2049, 4097, 50_000]  # a partition has 2048 on average
 MANY = [
     pytest.param(kind, count, marks=pytest.mark.slow if (kind, count) == ("one partition", 50_000) else ())
-    for count in COUNTS
-    for kind in KINDS
+    for count, kind in itertools.product(COUNTS, KINDS)
 ]
 
 

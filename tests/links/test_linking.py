@@ -14,9 +14,9 @@ from lsh.links.grouping import pack_low_bits
 from lsh.links.linking import PART_BYTES, Links, LowBits, Order
 
 
-def column(budget, keys) -> SpilledColumn:
-    made = budget.column(numpy.uint64)
-    made.append(numpy.array(keys, numpy.uint64))
+def column(budget, keys, kind=numpy.uint64) -> SpilledColumn:
+    made = budget.column(kind)
+    made.append(numpy.array(keys, kind))
     return made
 
 
@@ -49,9 +49,10 @@ def cases(draw):
     chunk=st.sampled_from([8, 40, 1 << 19]),
     most=st.integers(0, 4),
     share=st.sampled_from([None, 1, 4, 100]),
+    kind=st.sampled_from([numpy.uint32, numpy.uint64]),
 )
 @strategies.examples(200)
-def test_links_in_parts_against_twin(case, parts, chunk, most, share):
+def test_links_in_parts_against_twin(case, parts, chunk, most, share, kind):
     """0 parts: all at once. The number of parts, where they are in files, and the chunks change no link.
 
     4 of 4 components may differ: all documents of a bucket are one group. Where buckets are small, one in `share`
@@ -74,7 +75,7 @@ def test_links_in_parts_against_twin(case, parts, chunk, most, share):
         budget = MemoryBudget(PART_BYTES * max(len(taking_part), 1) // parts if parts else None)
         low_bits = budget.column(numpy.uint64, 2)
         low_bits.append(pack_low_bits(rows, 2))
-        own = column(budget, keys)
+        own = column(budget, keys, kind)
         band = Links(budget, order, chosen, 1, LowBits(low_bits, 2, most), [own] if share else ()).of_band(own)
         pairs = band.pairs.read()
     found = dict(pairs.tolist())

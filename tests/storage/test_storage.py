@@ -175,20 +175,21 @@ def test_a_named_pipe_is_written_to_and_not_replaced(tmp_path):
         os.close(reader)
 
 
-def test_all_files_are_moved_into_an_existing_folder_or_none(tmp_path):
-    sources = [tmp_path / name for name in ("a.txt", "b.txt", "c.txt")]
-    for source in sources:
-        source.write_bytes(b"one\n")
+def test_all_files_are_moved_into_an_existing_folder_or_none(tmp_path, monkeypatch):
     place = tmp_path / "out"
     place.mkdir()
     with files.FolderTarget(str(place)) as folder:
-        for source in sources:
+        for source in (tmp_path / name for name in ("a.txt", "b.txt", "c.txt")):
+            source.write_bytes(b"one\n")
             folder.copy(str(source), source.name)
+        with monkeypatch.context() as patch:  # an interrupt right after a file was moved
+            patch.setattr(os, "rename", lambda *names, rename=os.rename: rename(*names) or 1 // 0)
+            with pytest.raises(ZeroDivisionError):
+                folder.commit()
         (place / "b.txt").write_bytes(b"of another program")
         with pytest.raises(FileExistsError):
             folder.commit()
-    assert os.listdir(place) == ["b.txt"]
-    assert (place / "b.txt").read_bytes() == b"of another program"
+    assert contents(place) == {"b.txt": b"of another program"}
 
 
 @pytest.mark.parametrize("exists", [True, False])
